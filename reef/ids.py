@@ -1,0 +1,82 @@
+"""Ids, names and times: made here, checked here, never shortened here.
+
+Ids are 16 random bytes: blobs in SQLite, 32 hex digits in HTTP and on the command line.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import UTC, datetime
+
+from reef.errors import InvalidInput
+
+_HEX_ID = re.compile(r"[0-9a-f]{32}\Z")
+_SCENARIO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_VERSION = re.compile(r"v?([1-9][0-9]{0,8})\Z")
+
+
+def new_id() -> str:
+    """A new id of 32 hex digits (128 random bits)."""
+    return secrets.token_hex(16)
+
+
+def new_token() -> str:
+    """A secret of 256 random bits, safe in a header."""
+    return "reef-" + secrets.token_urlsafe(32)
+
+
+def is_id(text: object) -> bool:
+    """Whether `text` is an id: 32 lower-case hex digits."""
+    return isinstance(text, str) and _HEX_ID.match(text) is not None
+
+
+def to_blob(hex_id: str) -> bytes:
+    """The 16 bytes of an id. Raises InvalidInput when `hex_id` is not 32 hex digits."""
+    if not is_id(hex_id):
+        raise InvalidInput(f"{hex_id!r} is not an id of 32 hex digits")
+    return bytes.fromhex(hex_id)
+
+
+def from_blob(blob: bytes) -> str:
+    """The 32 hex digits of 16 stored bytes."""
+    return blob.hex()
+
+
+def suggest_scenario_name(name: str) -> str:
+    """A valid scenario name close to `name`."""
+    cleaned = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    cleaned = re.sub(r"\.{2,}", ".", cleaned)[:64].strip("-._")
+    if cleaned.lower().endswith(".lock"):
+        cleaned = cleaned[: -len(".lock")] + "-lock"
+    return cleaned if cleaned and cleaned.upper() != "HEAD" else "my-scenario"
+
+
+def scenario_name(name: object) -> str:
+    """Check a scenario name and return it unchanged.
+
+    1-64 of `[A-Za-z0-9._-]`, first a letter or digit, no `..`, not ending in `.` or `.lock`, not `HEAD`: it is
+    also the name of a git branch. Raises InvalidInput with a suggestion.
+    """
+    if isinstance(name, str) and _SCENARIO.match(name):
+        bad_end = name.endswith(".") or name.lower().endswith(".lock")
+        if not bad_end and ".." not in name and name.upper() != "HEAD":
+            return name
+    shown = name if isinstance(name, str) else type(name).__name__
+    raise InvalidInput(
+        f"{shown!r} is not a scenario name (1 to 64 letters, digits, '.', '_' or '-', first a letter or digit)",
+        f"use {suggest_scenario_name(shown)!r}",
+    )
+
+
+def version_number(label: str | int) -> int:
+    """`"v3"`, `"3"` or `3` as 3. Raises InvalidInput for anything else."""
+    match = _VERSION.match(str(label))
+    if match is None:
+        raise InvalidInput(f"{str(label)!r} is not a version (v1, v2, …)", "reef versions list")
+    return int(match.group(1))
+
+
+def utc_now() -> str:
+    """The time now as RFC 3339 in UTC with milliseconds: `2026-01-31T12:00:00.000Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,83 @@
+"""The one gate between text that an agent or a model made and the person's terminal.
+
+`safe` shows every control character as a picture instead of sending it; every screen and every printing command
+passes foreign strings through here and hands the outcome over as plain text, never as markup. The key-shaped
+patterns live here as well, because recording, asks and admission all need the same list.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+_PICTURES[0x7F] = 0x2421
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+# Bidirectional controls reorder what a person reads; line and paragraph separators break tables.
+_PICTURES |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x2028, 0x2029], 0xFFFD)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+_CREDENTIALS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("anthropic-key", re.compile(r"sk-ant-[A-Za-z0-9_-]{20,}")),
+    ("openai-key", re.compile(r"\bsk-(?!ant-)(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_-]{20,}")),
+    ("github-token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
+    ("gitlab-token", re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}")),
+    ("aws-key-id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    ("slack-token", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
+    ("google-key", re.compile(r"\bAIza[A-Za-z0-9_-]{35}")),
+    ("huggingface-token", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
+    ("stripe-key", re.compile(r"\b[rs]k_live_[A-Za-z0-9]{20,}")),
+    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
+    ("reef-token", re.compile(r"\breef-[A-Za-z0-9_-]{43}\b")),
+    ("private-key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?")),
+)
+_BYTES = tuple((kind, re.compile(pattern.pattern.encode())) for kind, pattern in _CREDENTIALS)
+# A cheap test that most bodies fail, so that a call without keys costs one scan and not twelve.
+_MAYBE = re.compile(
+    rb"sk-|gh[pousr]_|github_pat_|glpat-|AKIA|ASIA|xox[abeoprs]-|AIza|hf_|k_live_|eyJ|reef-|PRIVATE KEY-----"
+)
+
+
+def safe(text: str) -> str:
+    """`text` with every C0 and C1 control (except newline and tab), bidi control and lone surrogate made visible."""
+    return _SURROGATES.sub("\ufffd", text.translate(_PICTURES))
+
+
+def width(text: str) -> int:
+    """Terminal columns that `text` takes: wide characters two, combining marks none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def one_line(text: str, columns: int = 80) -> str:
+    """`text` as one safe line of at most `columns` columns, cut with an ellipsis; blank runs become one space."""
+    flat = " ".join(safe(text[: columns * 8]).split())
+    if width(flat) <= columns:
+        return flat
+    kept = flat
+    while kept and width(kept) > columns - 1:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
+
+def short_id(hex_id: str) -> str:
+    """An id as people read it: first four and last two digits (`9f3c…e1`)."""
+    return f"{hex_id[:4]}…{hex_id[-2:]}" if len(hex_id) > 8 else hex_id
+
+
+def find_credentials(text: str) -> list[str]:
+    """The kinds of credential-shaped strings in `text`, in the order of the list above; empty when there is none."""
+    return [kind for kind, pattern in _CREDENTIALS if pattern.search(text)]
+
+
+def redact(body: bytes) -> tuple[bytes, int]:
+    """Replace credential-shaped strings by `[redacted:<kind>]`.
+
+    Returns the new bytes and how many were replaced; the same object and 0 when nothing was found.
+    """
+    if _MAYBE.search(body) is None:
+        return body, 0
+    total = 0
+    for kind, pattern in _BYTES:
+        body, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", body)
+        total += count
+    return body, total

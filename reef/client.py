@@ -1,0 +1,342 @@
+"""The one way that commands, screens and wrappers talk to the daemon: HTTP over loopback.
+
+The daemon of a home is found through its discovery file and must prove that it holds this home's person key before the
+key is sent to it: a stranger on a reused port sees a random challenge and nothing else. Inside an agent's session the
+person key is never used; there the session's own token is.
+
+httpx is imported on first use, so that `reef --help` does not pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from reef import __version__
+from reef.discovery import (
+    SESSION_VARIABLE,
+    START_WAIT_S,
+    in_session,
+    is_ours,
+    prove,
+    read_discovery,
+    read_person_key,
+    running,
+    start_daemon,
+    wait_stopped,
+)
+from reef.errors import Conflict, DaemonUnreachable, from_json
+from reef.paths import Paths
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = [
+    "Client",
+    "current_scenario",
+    "in_session",
+    "is_ours",
+    "prove",
+    "read_discovery",
+    "read_person_key",
+    "running",
+    "start_daemon",
+    "wait_stopped",
+]
+Json = dict[str, Any]
+_LONG_S = 3600.0
+
+
+class Client:
+    """Calls to one daemon. Every method returns the parsed JSON of its route and raises the daemon's own ReefError."""
+
+    def __init__(self, discovery: Json, paths: Paths) -> None:
+        import httpx
+
+        self.discovery = discovery
+        self.paths = paths
+        self.url: str = discovery["url"]
+        headers = {"user-agent": f"reef/{__version__}"}
+        if in_session():
+            # A header can only take rights away: whoever is inside an agent's session reports as the agent.
+            headers["x-reef-agent"] = "1"
+            if os.environ.get(SESSION_VARIABLE):
+                headers["authorization"] = f"Bearer {os.environ[SESSION_VARIABLE]}"
+        else:
+            headers["authorization"] = f"Bearer {read_person_key(paths)}"
+        # trust_env would send loopback calls through a proxy of the person's environment.
+        timeout = httpx.Timeout(60, connect=5)
+        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
+
+    @classmethod
+    def connect(cls, paths: Paths | None = None, start: bool | None = None) -> Client:
+        """The client of this home's daemon; `start` starts it when it is not running (None: `daemon.autostart`).
+
+        Raises DaemonUnreachable with the hint `reef up`.
+        """
+        places = paths or Paths.from_environ()
+        found = running(places)
+        if found is None:
+            if start is None:
+                from reef.config import load
+
+                start = load(paths=places).settings.daemon.autostart
+            if not start:
+                raise DaemonUnreachable("the daemon is not running", "reef up")
+            found = start_daemon(places, {}, START_WAIT_S)
+        return cls(found, places)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # status
+
+    def status(self) -> Json:
+        return self._json("GET", "/reef/status")
+
+    def stop(self, now: bool = False) -> Json:
+        """Ask the daemon to stop; `now` cuts running calls. `wait_stopped` says when it is gone."""
+        return self._json("POST", "/reef/stop", body={"now": now}, any_version=True)
+
+    def recipes(self) -> Json:
+        return self._json("GET", "/reef/recipes")
+
+    def config(self) -> Json:
+        return self._json("GET", "/reef/config")
+
+    def events(self, after: int | None = None) -> Iterator[Json]:
+        """Each event after sequence `after` (None: from now on), for as long as the daemon runs."""
+        params = {} if after is None else {"after": after}
+        with self._stream("GET", "/reef/events", params=params) as reply:
+            for line in reply.iter_lines():
+                if line.startswith("data:"):
+                    yield json.loads(line[5:])
+
+    # scenarios and versions
+
+    def scenarios(self) -> Json:
+        return self._json("GET", "/reef/scenarios")
+
+    def create_scenario(
+        self, name: str, recipe: str | None = None, engine: str | None = None, adapter: str | None = None
+    ) -> Json:
+        body = _present(name=name, recipe=recipe, engine=engine, adapter=adapter)
+        return self._json("POST", "/reef/scenarios", body=body, timeout=300)
+
+    def releases(self, scenario: str) -> Json:
+        return self._json("GET", "/reef/harness/releases", scenario=scenario)
+
+    def version(self, scenario: str, number: int) -> Json:
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/versions/{number}")
+
+    def diff(self, scenario: str, old: str, new: str) -> Json:
+        """The difference of two versions given as `v1` or release id."""
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/diff", params={"from": old, "to": new})
+
+    def promote(self, scenario: str, version: int | str, expected_head: int | str | None = None) -> Json:
+        return self._decide(scenario, "promote", version, expected_head)
+
+    def rollback(self, scenario: str, version: int | str, expected_head: int | str | None = None) -> Json:
+        return self._decide(scenario, "rollback", version, expected_head)
+
+    def _decide(self, scenario: str, verb: str, version: int | str, expected_head: int | str | None) -> Json:
+        body = _present(version=version, expected_head=expected_head)
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/{verb}", body=body)
+
+    # reports and asks
+
+    def report(self, scenario: str, body: Json) -> Json:
+        return self._json("POST", "/reef/report", scenario=scenario, body=body)
+
+    def withdraw_report(self, report_id: str) -> Json:
+        return self._json("DELETE", f"/reef/reports/{_part(report_id)}")
+
+    def train(
+        self,
+        scenario: str,
+        text: str,
+        session: str | None = None,
+        release_id: str | None = None,
+        requires: list[Json] | None = None,
+        id: str | None = None,
+    ) -> Json:
+        """Queue an ask. `id` makes a retry safe: the same id with the same content answers the same."""
+        body = _present(text=text, session=session, release_id=release_id, requires=requires, agent_record_id=id)
+        return self._json("POST", "/reef/train", scenario=scenario, body=body)
+
+    def ask_progress(self, ask_id: str) -> Json:
+        return self._json("GET", f"/reef/harness/requests/{_part(ask_id)}/progress")
+
+    def asks(self, scenario: str | None = None) -> Json:
+        return self._json("GET", "/reef/asks", params=_present(scenario=scenario))
+
+    def ask(self, reference: str, scenario: str | None = None) -> Json:
+        """One ask by id, or by number within `scenario`."""
+        return self._json("GET", f"/reef/asks/{_part(reference)}", params=_present(scenario=scenario))
+
+    def cancel_ask(self, ask_id: str) -> Json:
+        return self._json("POST", f"/reef/asks/{_part(ask_id)}/cancel", body={})
+
+    def steps(self, scenario: str | None = None) -> Json:
+        return self._json("GET", "/reef/steps", params=_present(scenario=scenario))
+
+    def step(self, scenario: str, number: int) -> Json:
+        return self._json("GET", f"/reef/steps/{_part(scenario)}/{number}")
+
+    def cancel_step(self, scenario: str, number: int) -> Json:
+        return self._json("POST", f"/reef/steps/{_part(scenario)}/{number}/cancel", body={})
+
+    # records and sessions
+
+    def records(
+        self,
+        scenario: str | None = None,
+        session: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+        after: int | None = None,
+        q: str | None = None,
+    ) -> Json:
+        """One window of records, newest first; `before` and `after` are sequences, `q` words to look for."""
+        params = _present(scenario=scenario, session=session, limit=limit, before=before, after=after, q=q)
+        return self._json("GET", "/reef/records", params=params)
+
+    def record(self, receipt: str) -> Json:
+        return self._json("GET", f"/reef/records/{_part(receipt)}")
+
+    def record_body(self, receipt: str, part: str) -> bytes:
+        """The exact stored bytes of `request`, `response` or `raw`."""
+        return self._send("GET", f"/reef/records/{_part(receipt)}/{part}").content
+
+    def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> Json:
+        return self._json("GET", "/reef/sessions", params=_present(cwd=cwd, scenario=scenario, limit=limit))
+
+    def open_session(self, scenario: str, adapter: str, version: int | None, cwd: str, pid: int) -> Json:
+        """A session token for one agent run; it dies with process `pid`."""
+        body = {"scenario": scenario, "adapter": adapter, "version": version, "cwd": cwd, "pid": pid}
+        return self._json("POST", "/reef/sessions", body=body)
+
+    def close_session(self, session_id: str) -> Json:
+        return self._json("DELETE", f"/reef/sessions/{_part(session_id)}")
+
+    # harness and agents
+
+    def harness(self, scenario: str, release_id: str | None = None, adapter: str | None = None) -> Json:
+        params = _present(release_id=release_id, adapter=adapter)
+        return self._json("GET", "/reef/harness", scenario=scenario, params=params)
+
+    def install_harness(
+        self, scenario: str, adapter: str, version: int | None = None, expected_head: int | str | None = None
+    ) -> Iterator[Json]:
+        """Install a version on this machine: `{"progress": …}` objects, then `{"installed": …}`."""
+        body = _present(scenario=scenario, adapter=adapter, version=version, expected_head=expected_head)
+        return self._lines("/reef/harness/install", body)
+
+    def adapters(self) -> Json:
+        return self._json("GET", "/reef/harness/adapters")
+
+    def install_agent(self, name: str) -> Iterator[Json]:
+        """Install the agent's own program: `{"progress": …}` objects, then `{"installed": …}`."""
+        return self._lines(f"/reef/agents/{_part(name)}", {})
+
+    # model calls
+
+    def models(self, scenario: str | None = None) -> Json:
+        return self._json("GET", "/v1/models", scenario=scenario)
+
+    def chat(self, scenario: str, body: Json) -> tuple[Json, str | None]:
+        """One chat completion. Returns the reply and its receipt, None when the call was not recorded."""
+        reply = self._send("POST", "/v1/chat/completions", scenario=scenario, body=body, timeout=_LONG_S)
+        return reply.json(), reply.headers.get("x-reef-agent-record-id")
+
+    # transport
+
+    def _json(self, method: str, path: str, **options: Any) -> Json:
+        found: Json = self._send(method, path, **options).json()
+        return found
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        with self._stream(method, path, **options) as reply:
+            reply.read()
+            return reply
+
+    def _lines(self, path: str, body: Json) -> Iterator[Json]:
+        with self._stream("POST", path, body=body) as reply:
+            for line in reply.iter_lines():
+                item = json.loads(line) if line.strip() else {}
+                if "error" in item:
+                    raise from_json(reply.status_code, item)
+                if item:
+                    yield item
+
+    @contextmanager
+    def _stream(
+        self,
+        method: str,
+        path: str,
+        scenario: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        body: Json | None = None,
+        timeout: float | None = None,
+        any_version: bool = False,
+    ) -> Iterator[httpx.Response]:
+        import httpx
+
+        theirs = self.discovery.get("version")
+        if theirs != __version__ and not any_version:
+            message = f"the daemon is reef {theirs}, this command is reef {__version__}"
+            raise Conflict(message, "reef down && reef up")
+        headers = {} if scenario is None else {"x-reef-scenario": scenario.encode("utf-8", "replace").decode("latin-1")}
+        streaming = path == "/reef/events" or path.startswith(("/reef/agents/", "/reef/harness/install"))
+        wait = httpx.Timeout(None if streaming else timeout or 60, connect=5)
+        try:
+            with self._http.stream(method, path, params=params, json=body, headers=headers, timeout=wait) as reply:
+                if reply.is_error:
+                    raise from_json(reply.status_code, _parsed(reply.read()))
+                yield reply
+        except httpx.TimeoutException:
+            raise DaemonUnreachable(f"the daemon did not answer {method} {path} in time", "reef status") from None
+        except httpx.TransportError as error:
+            raise DaemonUnreachable(f"the daemon at {self.url} is gone ({type(error).__name__})", "reef up") from None
+
+
+def _present(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _part(text: str) -> str:
+    from urllib.parse import quote
+
+    return quote(str(text), safe="")
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def current_scenario(paths: Paths, explicit: str | None = None) -> tuple[str, str]:
+    """The scenario that a command means, and why.
+
+    The origin is `--scenario`, `REEF_SCENARIO`, `reef use`, `last install` or `default`.
+    """
+    if explicit:
+        return explicit, "--scenario"
+    if os.environ.get("REEF_SCENARIO"):
+        return os.environ["REEF_SCENARIO"], "REEF_SCENARIO"
+    for place, origin in ((paths.current_scenario, "reef use"), (paths.last_install, "last install")):
+        if place.is_file() and (name := place.read_text(encoding="utf-8").strip()):
+            return name, origin
+    return "default", "default"

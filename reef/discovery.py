@@ -1,0 +1,168 @@
+"""Finding this home's daemon, proving that it is the real one, starting it, and waiting for its end.
+
+The daemon writes a discovery file. Whoever reads it asks the address in it to answer a random challenge under this
+home's person key, so that the key never goes to a stranger who took over a port. `reef.client` re-exports all of this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from reef.errors import DaemonUnreachable, Failed, ReefError, from_json
+from reef.paths import Paths, ensure_private
+
+Json = dict[str, Any]
+SESSION_VARIABLE = "REEF_SESSION"
+START_WAIT_S = 30.0
+_WRAPPER_MODULE = b"reef.harness.wrapper"
+
+
+def read_person_key(paths: Paths) -> str:
+    """The key that proves the person of this home. Raises DaemonUnreachable when no daemon has made it yet."""
+    try:
+        return paths.person_key.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        raise DaemonUnreachable("this home has no person key yet", "reef up") from None
+
+
+def read_discovery(paths: Paths) -> Json | None:
+    """What the daemon wrote about itself: `{pid, port, host, url, version, started_at, facts}`; None without one."""
+    try:
+        found = json.loads(paths.discovery.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("url"), str) else None
+
+
+def is_ours(discovery: Json, paths: Paths, timeout_s: float = 5) -> bool:
+    """Whether the process at that address holds this home's person key; the key itself is not sent."""
+    import httpx
+
+    nonce = secrets.token_hex(16)
+    try:
+        key = read_person_key(paths)
+        with httpx.Client(trust_env=False, timeout=timeout_s) as http:
+            reply = http.get(f"{discovery['url']}/healthz", headers={"x-reef-challenge": nonce})
+    except (DaemonUnreachable, httpx.HTTPError):
+        return False
+    return hmac.compare_digest(prove(key, nonce), reply.headers.get("x-reef-proof", ""))
+
+
+def prove(person_key: str, nonce: str) -> str:
+    """The answer to a challenge: hex HMAC-SHA256 of `nonce` under the person key."""
+    return hmac.new(person_key.encode(), nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def running(paths: Paths) -> Json | None:
+    """The discovery facts of this home's daemon when it answers and is the real one, else None."""
+    found = read_discovery(paths)
+    return found if found is not None and is_ours(found, paths) else None
+
+
+def start_daemon(paths: Paths, serve: Json, wait_s: float = START_WAIT_S) -> Json:
+    """Start the daemon in the background and wait until it answers.
+
+    `serve` is `{"flags": [[key, text]], "deployment": path|None}`. Returns the discovery facts; raises the error that
+    the daemon itself ended with, or DaemonUnreachable after `wait_s` seconds.
+    """
+    ensure_private(paths.state)
+    left_out = (SESSION_VARIABLE, "REEF_SESSION_ID", "REEF_VERSION", "REEF_TREE", "REEF_WRAPPER", "REEF_SCENARIO")
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    env["REEF_SERVE"] = json.dumps({"flags": [], "deployment": None} | serve | {"foreground": False})
+    complaints = paths.state / f".start-{os.getpid()}"
+    try:
+        with complaints.open("wb") as errors:
+            complaints.chmod(0o600)
+            child = subprocess.Popen(
+                [sys.executable, "-m", "reef.daemon"],
+                env=env,
+                cwd=paths.state,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        return _wait_started(paths, child, complaints, wait_s)
+    finally:
+        complaints.unlink(missing_ok=True)
+
+
+def _wait_started(paths: Paths, child: subprocess.Popen[bytes], complaints: Path, wait_s: float) -> Json:
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        ended = child.poll()
+        if ended:
+            raise _start_error(complaints.read_text(encoding="utf-8", errors="replace"), ended)
+        found = running(paths)
+        if found is not None and (ended == 0 or found["pid"] == child.pid):
+            return found
+        time.sleep(0.05)
+    raise DaemonUnreachable(f"the daemon did not answer within {wait_s:.0f} s", "reef logs")
+
+
+def _start_error(said: str, status: int) -> ReefError:
+    lines = [line for line in said.splitlines() if line.strip()]
+    for line in reversed(lines):
+        if line.startswith("{"):
+            return from_json(500, json.loads(line))
+    reason = f": {lines[-1].strip()}" if lines else ""
+    return Failed(f"the daemon ended with status {status} while starting{reason}", "reef logs")
+
+
+def wait_stopped(discovery: Json, paths: Paths, wait_s: float) -> bool:
+    """Wait until the daemon of `discovery` no longer answers; False when it still does after `wait_s` seconds."""
+    deadline = time.monotonic() + wait_s
+    while is_ours(discovery, paths, timeout_s=1) or _lock_held(paths):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _lock_held(paths: Paths) -> bool:
+    import fcntl
+
+    try:
+        with paths.lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def in_session() -> bool:
+    """Whether this process runs inside an agent's session: by `REEF_SESSION`, or with a wrapper among its parents."""
+    if os.environ.get(SESSION_VARIABLE):
+        return True
+    pid = os.getppid()
+    for _ in range(64):
+        if pid <= 1:
+            return False
+        command, pid = _process(pid)
+        if _WRAPPER_MODULE in command:
+            return True
+    return False
+
+
+def _process(pid: int) -> tuple[bytes, int]:
+    """Command line and parent of a process; parent 0 when it cannot be read."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return Path(f"/proc/{pid}/cmdline").read_bytes(), int(stat.rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        if Path("/proc/self/stat").exists():
+            return b"", 0
+    asked = subprocess.run(["ps", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, check=False)
+    parent, _, command = asked.stdout.strip().partition(b" ")
+    return command, int(parent) if parent.isdigit() else 0

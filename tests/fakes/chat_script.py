@@ -1,0 +1,225 @@
+"""What the scripted model server answers: a pure function from the bytes of a chat request to events."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_WORDS = re.compile(r"\[\[.*?\]\]", re.DOTALL)
+_SIZES = {"kb": 1024, "mb": 1024 * 1024, "b": 1, "": 1}
+
+
+class Script:
+    """One request, read: what to say, how to cut it into events, and how to misbehave."""
+
+    def __init__(self, body: dict[str, Any], number: int) -> None:
+        self.body = body
+        self.number = number
+        self.messages: list[dict[str, Any]] = body["messages"]
+        self.user = _last_user(self.messages)
+        self.words = _words(self.user)
+        self.streaming = bool(body.get("stream")) or "stream anyway" in self.words
+        self.slow = _seconds(self.words.get("slow"))
+        self.slow_first = _seconds(self.words.get("slow first"))
+        status, _, rest = (self.words.get("status") or "0").partition(" ")
+        self.status = int(status)
+        self.retry_after = rest.removeprefix("retry-after ") or None
+        self.die_after = int(self.words["die after"]) if "die after" in self.words else None
+        self.error_after = int(self.words["error after"]) if "error after" in self.words else None
+        self.framing = self.words.get("framing", "")
+        self.close = "close" in self.words
+        count, _, gap = self.words.get("paced", "").partition(" ")
+        self.pieces = int(count or 0)
+        self.gap = _seconds(gap)
+        self.after_tool = self.messages[-1].get("role") == "tool"
+
+    @property
+    def text(self) -> str:
+        """The whole reply text."""
+        proposal = self._proposal()
+        if proposal is not None:
+            return proposal
+        if self.after_tool:
+            return "The tool said: " + _first_line(_content(self.messages[-1]))
+        if "say" in self.words:
+            return self.words["say"]
+        if "big" in self.words:
+            match = re.fullmatch(r"(\d+)(kb|mb|b)?", self.words["big"])
+            assert match is not None
+            return ("0123456789abcde\n" * (int(match[1]) * _SIZES[match[2] or ""] // 16 + 1))[
+                : int(match[1]) * _SIZES[match[2] or ""]
+            ]
+        if self.pieces:
+            return "".join(f"word{place} " for place in range(self.pieces))
+        return f"You said: {_first_line(_WORDS.sub('', self.user)) or 'nothing'}"
+
+    @property
+    def tool_call(self) -> dict[str, Any] | None:
+        """The tool call to answer with, when the words ask for one and the request offers tools."""
+        if "tool" not in self.words or self.after_tool or not self.body.get("tools"):
+            return None
+        name, _, arguments = self.words["tool"].partition(" ")
+        call = {"name": name, "arguments": arguments or "{}"}
+        return {"id": f"call_{self.number}", "type": "function", "function": call}
+
+    @property
+    def finish_reason(self) -> str:
+        if "length" in self.words:
+            return "length"
+        return "tool_calls" if self.tool_call else "stop"
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """Counts that depend on the request and reply alone."""
+        prompt = max(1, len(json.dumps(self.messages)) // 4)
+        completion = max(1, len(self.text) // 4)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": prompt // 2},
+        }
+
+    def completion(self) -> dict[str, Any]:
+        """The reply that is not streamed."""
+        call = self.tool_call
+        message: dict[str, Any] = {"role": "assistant", "content": None if call else self.text}
+        if call:
+            message["tool_calls"] = [call]
+        if "reasoning" in self.words:
+            message["reasoning_content"] = self.words["reasoning"]
+        reply = self._base("chat.completion")
+        reply["choices"] = [{"index": 0, "message": message, "finish_reason": self.finish_reason}]
+        reply["usage"] = self.usage
+        return reply
+
+    def events(self) -> Iterator[dict[str, Any] | None]:
+        """The stream's events; None stands for `[DONE]`."""
+        if "error first" in self.words:
+            yield {"error": {"message": "quota exceeded", "type": "insufficient_quota"}}
+            yield None
+            return
+        for sent, delta in enumerate(self._deltas()):
+            if self.error_after is not None and sent >= self.error_after:
+                yield {"error": {"message": "engine fell over", "type": "server_error"}}
+                yield None
+                return
+            yield self._chunk(delta, None)
+        where = self._usage_place()
+        if where == "before":
+            yield {**self._base("chat.completion.chunk"), "choices": [], "usage": self.usage}
+        if "no finish" not in self.words:
+            yield self._chunk({}, self.finish_reason)
+        if where == "last":
+            yield {**self._base("chat.completion.chunk"), "choices": [], "usage": self.usage}
+        if "no done" not in self.words:
+            yield None
+
+    def framed(self, event: dict[str, Any] | None) -> list[bytes]:
+        """One event as the bytes of one or more writes, in the framing that the words ask for."""
+        data = "[DONE]" if event is None else json.dumps(event, ensure_ascii=False)
+        if self.framing == "crlf":
+            return [f"data: {data}\r\n\r\n".encode()]
+        if self.framing == "tight":
+            return [f"data:{data}\n\n".encode()]
+        if self.framing == "comments":
+            return [f": keep alive\n\nid: {self.number}\nevent: message\ndata: {data}\n\n".encode()]
+        if self.framing == "lines" and event is not None:
+            return [("".join(f"data: {line}\n" for line in json.dumps(event, indent=1).splitlines()) + "\n").encode()]
+        if self.framing == "torn":
+            whole = f"data: {data}\r\n\r\n".encode()
+            return [whole[:5], whole[5:-3], whole[-3:-2], whole[-2:-1], whole[-1:]]
+        if self.framing == "open" and event is None:
+            return [b"data: [DONE]"]
+        return [f"data: {data}\n\n".encode()]
+
+    def _deltas(self) -> Iterator[dict[str, Any]]:
+        yield {"role": "assistant", "content": ""}
+        if "reasoning" in self.words:
+            yield {"reasoning_content": self.words["reasoning"]}
+        call = self.tool_call
+        if call is None:
+            for piece in re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, 12):
+                yield {"content": piece}
+            return
+        arguments = call["function"]["arguments"]
+        yield {"tool_calls": [{"index": 0, **call, "function": {"name": call["function"]["name"], "arguments": ""}}]}
+        for piece in _pieces(arguments, 5):
+            yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
+        chunk = self._base("chat.completion.chunk")
+        chunk["choices"] = [{"index": 0, "delta": delta, "finish_reason": finish}]
+        if self._usage_place() == "every":
+            chunk["usage"] = self.usage
+        return chunk
+
+    def _usage_place(self) -> str:
+        asked = bool((self.body.get("stream_options") or {}).get("include_usage"))
+        return self.words.get("usage", "last" if asked else "none")
+
+    def _base(self, kind: str) -> dict[str, Any]:
+        model = self.body.get("model", "fake-model")
+        found: dict[str, Any] = {
+            "id": f"chatcmpl-fake{self.number}",
+            "object": kind,
+            "created": 1700000000,
+            "model": model,
+        }
+        if "extra" in self.words:
+            found["x_meta"] = {"k": 1, "ü": [1, None, 1.50]}
+        return found
+
+    def _proposal(self) -> str | None:
+        """The entries that a proposer asked for, or None when this call is not a proposer's."""
+        system = "\n".join(
+            _content(message) for message in self.messages if message.get("role") in ("system", "developer")
+        )
+        if not ("JSON" in system and re.search(r"\b(entries|mutations)\b", system)):
+            return None
+        match = re.search(r"<ask>(.*?)</ask>", self.user, re.DOTALL)
+        ask = (match.group(1) if match else self.user).strip()
+        scripted = re.search(r"\[\[propose (.*)\]\]", ask, re.DOTALL)
+        if scripted:
+            return scripted.group(1)
+        text = ask.splitlines()[-1].strip() if ask else "Answer briefly."
+        name = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-") or "rule"
+        entry = {"op": "create", "id": name, "kind": "rules", "config": {"text": text}}
+        return json.dumps({"summary": f"Add the rule {name}", "mutations": [entry]})
+
+
+def _words(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    known = ("slow first", "die after", "no done", "no finish", "error first", "error after", "stream anyway")
+    for match in re.finditer(r"\[\[(.*?)\]\]", text, re.DOTALL):
+        inside = match.group(1)
+        two = next((name for name in known if inside == name or inside.startswith(name + " ")), None)
+        name, _, rest = (two, "", inside[len(two) :].strip()) if two else inside.partition(" ")
+        found[name] = rest
+    return found
+
+
+def _seconds(text: str | None) -> float:
+    match = re.fullmatch(r"([0-9.]+)(ms|s)?", text or "")
+    return 0.0 if match is None else float(match.group(1)) / (1000 if match.group(2) == "ms" else 1)
+
+
+def _content(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _last_user(messages: list[dict[str, Any]]) -> str:
+    return next((_content(message) for message in reversed(messages) if message.get("role") == "user"), "")
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]

@@ -1,0 +1,1 @@
+"""Commit: the git repository that holds every version, and the order in which one is published."""

@@ -1,0 +1,55 @@
+"""Large files of versions: Git LFS pointers in git, the bytes beside it, in the layout that git-lfs reads.
+
+reef does not need git-lfs; whoever has it can check a version out with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from reef.errors import NotFound
+
+PATTERNS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt")
+ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in PATTERNS).encode()
+"""What `.gitattributes` of every version holds."""
+
+_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]+)\n\Z")
+
+
+def is_large(path: str) -> bool:
+    """Whether the file at `path` is kept as a pointer."""
+    return path.endswith(tuple(pattern[1:] for pattern in PATTERNS))
+
+
+def store(repository: Path, content: bytes) -> bytes:
+    """Keep `content` under its hash in `lfs/objects`; returns the pointer file for git."""
+    oid = hashlib.sha256(content).hexdigest()
+    target = _place(repository, oid)
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(target)
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n".encode()
+
+
+def locate(repository: Path, pointer: bytes) -> Path:
+    """The file that `pointer` names. Raises NotFound when it is no pointer or the file is gone."""
+    match = _POINTER.match(pointer)
+    if match is None:
+        raise NotFound("this is not a large-file pointer")
+    target = _place(repository, match.group(1).decode())
+    if not target.is_file():
+        raise NotFound(f"the large file {match.group(1).decode()[:12]}… is no longer on this disk")
+    return target
+
+
+def _place(repository: Path, oid: str) -> Path:
+    return repository / "lfs" / "objects" / oid[:2] / oid[2:4] / oid

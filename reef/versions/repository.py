@@ -221,7 +221,7 @@ class Repository:
 
     def _database(self) -> Any:
         if self._objects is None:
-            from gitdb import LooseObjectDB
+            from gitdb import LooseObjectDB  # type: ignore[import-untyped]
 
             self._objects = LooseObjectDB(str(self.path / "objects"))
         return self._objects

@@ -1,0 +1,212 @@
+"""The rows of versions in the database: what is read and written in one publication, as operations for the writer."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reef import events
+from reef.errors import NotFound
+from reef.ids import from_blob, utc_now, version_number
+
+REQUEUED = "publishing lost a race, so the ask was queued again"
+
+
+class Rows(Protocol):
+    """The writing operations of `reef.records.rows` that a publication needs."""
+
+    def add_version(self, conn: sqlite3.Connection, /, scenario: str, number: int, **fields: Any) -> Any: ...
+
+    def set_version(self, conn: sqlite3.Connection, /, scenario: str, number: int, **fields: Any) -> Any: ...
+
+    def update_step(self, conn: sqlite3.Connection, /, scenario: str, number: int, **fields: Any) -> Any: ...
+
+    def set_ask(self, conn: sqlite3.Connection, ask: str, /, **fields: Any) -> Any: ...
+
+    def add_event(
+        self, conn: sqlite3.Connection, kind: str, scenario: str | None, ids: dict[str, Any], state: str | None, /
+    ) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A version row that is not written yet."""
+
+    scenario: str
+    number: int
+    release_id: str
+    content_id: str
+    parent: str | None
+    operation: str
+    summary: str
+    step: int | None = None
+    components: Sequence[Mapping[str, Any]] = ()
+    requires: Sequence[Mapping[str, Any]] = ()
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version row."""
+
+    scenario: str
+    number: int
+    release_id: str
+    content_id: str
+    parent: str | None
+    """Release id of the version before."""
+    step: int | None
+    operation: str
+    """`base`, `training`, `rollback`, `promote` or `upgrade`."""
+    state: str
+    """`publishing`, `published`, `pending` or `conflict`."""
+    summary: str
+    components: list[dict[str, Any]]
+    requires: list[dict[str, Any]]
+    evaluation: dict[str, Any]
+
+
+_COLUMNS = (
+    "scenario, number, release_id, content_id, parent, step, operation, state, summary, "
+    "components_json, requires_json, evaluation_json"
+)
+
+
+def version(conn: sqlite3.Connection, scenario: str, *, number: int) -> Version | None:
+    """Version `number` of a scenario, or None."""
+    return _one(conn, "scenario = ? AND number = ?", scenario, number)
+
+
+def head(conn: sqlite3.Connection, scenario: str) -> Version | None:
+    """The version that is served: the last published one, pending ones aside."""
+    # A promoted version's pending row is marked published too, and its number is lower: the order still holds.
+    return _one(conn, "scenario = ? AND state = 'published' ORDER BY number DESC LIMIT 1", scenario)
+
+
+def find(conn: sqlite3.Connection, scenario: str, name: str | int) -> Version:
+    """The version that a person named: a number, `v3`, or a release id. Raises NotFound, InvalidInput."""
+    text = str(name)
+    if len(text) == 40:
+        found = _one(conn, "scenario = ? AND release_id = ?", scenario, text)
+    else:
+        found = version(conn, scenario, number=version_number(text))
+    if found is None:
+        raise NotFound(f"scenario {scenario!r} has no version {text}", f"reef versions list --scenario {scenario}")
+    return found
+
+
+def unfinished(conn: sqlite3.Connection) -> list[Version]:
+    """Every row that a stop left `publishing`, oldest first."""
+    rows = conn.execute(f"SELECT {_COLUMNS} FROM versions WHERE state = 'publishing' ORDER BY sequence").fetchall()
+    return [_version(row) for row in rows]
+
+
+def next_number(conn: sqlite3.Connection, scenario: str) -> int:
+    """The number of the next version. Numbers are never used again, not even those of a conflict."""
+    (last,) = conn.execute("SELECT max(number) FROM versions WHERE scenario = ?", (scenario,)).fetchone()
+    return int(last or 0) + 1
+
+
+def open_version(conn: sqlite3.Connection, rows: Rows, draft: Draft, step_fields: Mapping[str, Any]) -> Version:
+    """Write the row `publishing` and, with it, what the step consumed."""
+    rows.add_version(
+        conn,
+        scenario=draft.scenario,
+        number=draft.number,
+        release_id=draft.release_id,
+        content_id=draft.content_id,
+        parent=draft.parent,
+        step=draft.step,
+        operation=draft.operation,
+        state="publishing",
+        summary=draft.summary,
+        components_json=_json(list(draft.components)),
+        requires_json=_json(list(draft.requires)),
+        evaluation_json=_json(dict(draft.evaluation)),
+        created_at=utc_now(),
+    )
+    if draft.step is not None:
+        fields = {**step_fields, "candidate": draft.release_id, "version": draft.number}
+        rows.update_step(conn, scenario=draft.scenario, number=draft.step, **fields)
+    found = version(conn, draft.scenario, number=draft.number)
+    assert found is not None
+    return found
+
+
+def settle_version(conn: sqlite3.Connection, rows: Rows, row: Version, state: str) -> Version:
+    """Mark the row `published` or `pending`, its step and asks likewise, and append the events."""
+    rows.set_version(conn, scenario=row.scenario, number=row.number, state=state)
+    ids = {"version": row.number, "release": row.release_id}
+    if state == "published":
+        rows.add_event(conn, events.VERSION_PUBLISHED, row.scenario, ids, state)
+        rows.add_event(conn, events.HEAD_MOVED, row.scenario, ids, row.operation)
+    else:
+        rows.add_event(conn, events.VERSION_PENDING, row.scenario, ids, state)
+    if row.operation == "promote":
+        for number in _pending_with(conn, row):
+            rows.set_version(conn, scenario=row.scenario, number=number, state="published")
+    if row.step is not None:
+        now = utc_now()
+        rows.update_step(conn, scenario=row.scenario, number=row.step, state=state, ended_at=now)
+        rows.add_event(conn, events.STEP_ENDED, row.scenario, {"step": row.step, "version": row.number}, state)
+        for ask, number, _ in _asks(conn, row):
+            rows.set_ask(conn, ask, state=state, settled_at=now)
+            rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
+    found = version(conn, row.scenario, number=row.number)
+    assert found is not None
+    return found
+
+
+def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: str) -> None:
+    """Mark the row `conflict` and its step failed; its asks are queued again, once."""
+    rows.set_version(conn, scenario=row.scenario, number=row.number, state="conflict")
+    if row.step is None:
+        return
+    now = utc_now()
+    rows.update_step(conn, scenario=row.scenario, number=row.step, state="failed", ended_at=now, reason=reason)
+    rows.add_event(conn, events.STEP_ENDED, row.scenario, {"step": row.step}, "failed")
+    for ask, number, before in _asks(conn, row):
+        state = "failed" if before == REQUEUED else "queued"
+        if state == "queued":
+            rows.set_ask(conn, ask, state=state, step=None, reason=REQUEUED)
+        else:
+            rows.set_ask(conn, ask, state=state, settled_at=now, reason=reason)
+        rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
+
+
+def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int, str | None]]:
+    found = conn.execute(
+        "SELECT id, number, reason FROM asks WHERE scenario = ? AND step = ? AND state = 'running' ORDER BY number",
+        (row.scenario, row.step),
+    ).fetchall()
+    return [(from_blob(ask), int(number), reason) for ask, number, reason in found]
+
+
+def _pending_with(conn: sqlite3.Connection, row: Version) -> list[int]:
+    found = conn.execute(
+        "SELECT number FROM versions WHERE scenario = ? AND state = 'pending' AND content_id = ?",
+        (row.scenario, row.content_id),
+    ).fetchall()
+    return [int(number) for (number,) in found]
+
+
+def _one(conn: sqlite3.Connection, where: str, *values: Any) -> Version | None:
+    row = conn.execute(f"SELECT {_COLUMNS} FROM versions WHERE {where}", values).fetchone()
+    return None if row is None else _version(row)
+
+
+def _version(row: Sequence[Any]) -> Version:
+    *plain, components, requires, evaluation = row
+    return Version(
+        *plain,
+        components=json.loads(components or "[]"),
+        requires=json.loads(requires or "[]"),
+        evaluation=json.loads(evaluation or "{}"),
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

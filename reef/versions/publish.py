@@ -1,0 +1,250 @@
+"""Publication: the one order in which a version comes to be, and how a broken-off one is finished.
+
+    git objects → transaction (version row `publishing`, step row) → ref → transaction (`published` or `pending`)
+
+A version is never half published: a row that is `publishing` at start is finished when the branch is still at its
+parent or already at itself, else it is marked `conflict` and its asks are queued again. Going back and promoting
+publish old content as a new version. Only the daemon calls this; every public method is safe to call at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from reef.errors import Conflict, InvalidInput, NotFound, ReefError
+from reef.ids import utc_now
+from reef.versions import catalog
+from reef.versions.catalog import Rows, Version
+from reef.versions.repository import Repository
+
+T = TypeVar("T")
+
+
+class Writer(Protocol):
+    """The one writer of the database."""
+
+    async def write(self, op: Callable[[sqlite3.Connection], T], /) -> T:
+        """Run `op` in a transaction of its own and return what it returned, after the commit."""
+        ...
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A candidate that the decision let through."""
+
+    scenario: str
+    files: Mapping[str, bytes]
+    """The whole content, path to bytes, except for carried components."""
+    parent: str | None
+    """Release that it was made from; publishing fails with Conflict when the head is another."""
+    summary: str
+    step: int | None = None
+    pending: bool = False
+    """Whether it waits for the person instead of being served."""
+    requires: Sequence[Mapping[str, Any]] = ()
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
+    """`{"policy", "groups": [...]}` as the step row has it."""
+    carry: Sequence[str] = ()
+    """Top-level folders taken from `parent` by tree id."""
+    operation: str = "training"
+    step_fields: Mapping[str, Any] = field(default_factory=dict)
+    """More columns of the step row (`consumed_json`, `mutations_json`, …) for the transaction that consumes the inputs."""
+
+
+class Publisher:
+    """Makes versions. One publication a scenario at a time; others wait."""
+
+    def __init__(self, writer: Writer, repository: Repository, rows: Rows) -> None:
+        """`rows` are the insert and update operations of the records room (the module `reef.records.rows`)."""
+        self._writer = writer
+        self._repository = repository
+        self._rows = rows
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def create_base(
+        self, scenario: str, files: Mapping[str, bytes], summary: str = "the base of this scenario"
+    ) -> Version:
+        """Publish v1. Idempotent: an existing v1 is returned, a broken-off one finished."""
+        async with self._turn(scenario):
+            known = await self._writer.write(lambda conn: catalog.version(conn, scenario, number=1))
+            if known is not None:
+                return await self._finish(known) if known.state == "publishing" else known
+            return await self._publish(Proposal(scenario, files, None, summary, operation="base"))
+
+    async def publish(self, proposal: Proposal) -> Version:
+        """Publish a candidate, or keep it as `pending`. Raises Conflict when the head is not its parent any more."""
+        async with self._turn(proposal.scenario):
+            return await self._publish(proposal)
+
+    async def rollback(self, scenario: str, target: str | int, expected_head: str | int | None = None) -> Version:
+        """Publish the content of `target` (a number, `v3` or a release id) as a new version.
+
+        Raises NotFound, Conflict when `expected_head` is not the head, InvalidInput when the target is no published
+        version or is the head itself.
+        """
+        async with self._turn(scenario):
+            head, wanted = await self._choose(scenario, target, expected_head)
+            if wanted.state == "pending":
+                raise InvalidInput(
+                    f"v{wanted.number} of {scenario!r} is pending and was never served",
+                    f"reef versions promote v{wanted.number} --scenario {scenario}",
+                )
+            if wanted.content_id == head.content_id:
+                raise InvalidInput(
+                    f"v{wanted.number} of {scenario!r} has the content that is served now", "reef versions list"
+                )
+            return await self._again(wanted, head, "rollback", f"back to v{wanted.number}")
+
+    async def promote(self, scenario: str, target: str | int, expected_head: str | int | None = None) -> Version:
+        """Publish the content of a pending version as a new version, with the person's yes.
+
+        Raises Conflict also when the head has moved on since the pending version was made and `expected_head` does
+        not say that the person knows.
+        """
+        async with self._turn(scenario):
+            head, wanted = await self._choose(scenario, target, expected_head)
+            if wanted.state != "pending":
+                raise InvalidInput(f"v{wanted.number} of {scenario!r} is not pending", "reef versions list")
+            if wanted.parent != head.release_id and expected_head is None:
+                raise Conflict(
+                    f"v{wanted.number} was made from an older version, and v{head.number} is served now",
+                    f"reef versions diff v{head.number} v{wanted.number} --scenario {scenario}",
+                )
+            return await self._again(wanted, head, "promote", wanted.summary)
+
+    async def head(self, scenario: str) -> Version:
+        """The version that is served. Raises NotFound before the base is there."""
+        found = await self._writer.write(lambda conn: catalog.head(conn, scenario))
+        if found is None:
+            raise NotFound(f"scenario {scenario!r} has no version yet", "reef scenarios list")
+        return found
+
+    async def recover(self) -> list[str]:
+        """Finish every row that is still `publishing`; returns one sentence a row. Called once, at start."""
+        done = []
+        for row in await self._writer.write(catalog.unfinished):
+            async with self._turn(row.scenario):
+                try:
+                    settled = await self._finish(row)
+                    done.append(f"finished v{settled.number} of {row.scenario!r} ({settled.state})")
+                except ReefError as error:
+                    done.append(f"v{row.number} of {row.scenario!r} could not be finished: {error.message}")
+        return done
+
+    def _turn(self, scenario: str) -> asyncio.Lock:
+        return self._turns.setdefault(scenario, asyncio.Lock())
+
+    async def _choose(self, scenario: str, target: str | int, expected: str | int | None) -> tuple[Version, Version]:
+        head = await self.head(scenario)
+        if expected is not None:
+            wanted_head = await self._find(scenario, expected)
+            if wanted_head.release_id != head.release_id:
+                raise Conflict(
+                    f"v{wanted_head.number} was expected to be served, but v{head.number} is", "reef versions list"
+                )
+        return head, await self._find(scenario, target)
+
+    async def _find(self, scenario: str, name: str | int) -> Version:
+        found = await self._writer.write(lambda conn: catalog.find(conn, scenario, name))
+        if found.state in ("publishing", "conflict"):
+            raise InvalidInput(f"v{found.number} of {scenario!r} is {found.state}", "reef versions list")
+        return found
+
+    async def _again(self, source: Version, head: Version, operation: str, summary: str) -> Version:
+        number = await self._writer.write(lambda conn: catalog.next_number(conn, source.scenario))
+        facts = {
+            "scenario": source.scenario,
+            "number": number,
+            "parent": head.release_id,
+            "operation": operation,
+            "source": source.release_id,
+            "requires": list(source.requires),
+        }
+        release = await asyncio.to_thread(
+            self._repository.republish, source.release_id, facts, head.release_id, f"v{number}: {summary}"
+        )
+        row = catalog.Draft(
+            scenario=source.scenario,
+            number=number,
+            release_id=release,
+            content_id=source.content_id,
+            parent=head.release_id,
+            operation=operation,
+            summary=summary,
+            components=source.components,
+            requires=source.requires,
+            evaluation=source.evaluation,
+        )
+        version = await self._writer.write(lambda conn: catalog.open_version(conn, self._rows, row, {}))
+        return await self._finish(version)
+
+    async def _publish(self, proposal: Proposal) -> Version:
+        scenario = proposal.scenario
+        number = await self._writer.write(lambda conn: catalog.next_number(conn, scenario))
+        facts = {
+            "scenario": scenario,
+            "number": number,
+            "parent": proposal.parent,
+            "step": proposal.step,
+            "operation": proposal.operation,
+            "pending": proposal.pending,
+            "requires": list(proposal.requires),
+            "evaluation": _digest(proposal.evaluation),
+            "created_at": utc_now(),
+        }
+
+        def make() -> tuple[str, str, dict[str, str]]:
+            release = self._repository.commit(
+                proposal.files, facts, proposal.parent, f"v{number}: {proposal.summary}", proposal.carry
+            )
+            return release, self._repository.content_id(release), self._repository.components(release)
+
+        release, content, components = await asyncio.to_thread(make)
+        row = catalog.Draft(
+            scenario=scenario,
+            number=number,
+            release_id=release,
+            content_id=content,
+            parent=proposal.parent,
+            step=proposal.step,
+            operation=proposal.operation,
+            summary=proposal.summary,
+            components=[{"name": name, "content_id": tree} for name, tree in sorted(components.items())],
+            requires=proposal.requires,
+            evaluation=proposal.evaluation,
+        )
+        version = await self._writer.write(
+            lambda conn: catalog.open_version(conn, self._rows, row, proposal.step_fields)
+        )
+        return await self._finish(version)
+
+    async def _finish(self, version: Version) -> Version:
+        """Set the ref of a `publishing` row and settle it. When that fails the row is marked before the error goes on."""
+
+        def point() -> str:
+            if self._repository.facts(version.release_id).get("pending"):
+                self._repository.keep_pending(version.scenario, version.number, version.release_id)
+                return "pending"
+            self._repository.advance(version.scenario, version.release_id, version.parent)
+            return "published"
+
+        try:
+            state = await asyncio.to_thread(point)
+        except ReefError as error:
+            reason = error.message
+            await self._writer.write(lambda conn: catalog.mark_conflict(conn, self._rows, version, reason))
+            raise
+        return await self._writer.write(lambda conn: catalog.settle_version(conn, self._rows, version, state))
+
+
+def _digest(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an evaluation stands in the commit: the policy and one word a group."""
+    groups = evaluation.get("groups") or []
+    return {
+        "policy": evaluation.get("policy"),
+        "groups": {str(group.get("name")): group.get("status") for group in groups if isinstance(group, Mapping)},
+    }

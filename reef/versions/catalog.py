@@ -199,12 +199,20 @@ def _one(conn: sqlite3.Connection, where: str, *values: Any) -> Version | None:
 
 
 def _version(row: Sequence[Any]) -> Version:
-    *plain, components, requires, evaluation = row
+    scenario, number, release, content, parent, step, operation, state, summary, components, requires, evaluation = row
     return Version(
-        *plain,
-        components=json.loads(components or "[]"),
-        requires=json.loads(requires or "[]"),
-        evaluation=json.loads(evaluation or "{}"),
+        scenario,
+        number,
+        release,
+        content,
+        parent,
+        step,
+        operation,
+        state,
+        summary,
+        json.loads(components or "[]"),
+        json.loads(requires or "[]"),
+        json.loads(evaluation or "{}"),
     )
 
 

@@ -52,7 +52,7 @@ class Proposal:
     """Top-level folders taken from `parent` by tree id."""
     operation: str = "training"
     step_fields: Mapping[str, Any] = field(default_factory=dict)
-    """More columns of the step row (`consumed_json`, `mutations_json`, …) for the transaction that consumes the inputs."""
+    """More columns of the step row (`consumed_json`, …), written with the version row."""
 
 
 class Publisher:
@@ -223,7 +223,7 @@ class Publisher:
         return await self._finish(version)
 
     async def _finish(self, version: Version) -> Version:
-        """Set the ref of a `publishing` row and settle it. When that fails the row is marked before the error goes on."""
+        """Set the ref of a `publishing` row and settle it; when that fails, mark the row and raise."""
 
         def point() -> str:
             if self._repository.facts(version.release_id).get("pending"):

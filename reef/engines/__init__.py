@@ -1,0 +1,1 @@
+"""What answers inference: an upstream address, or the small model that reef brings along."""

@@ -1,0 +1,129 @@
+"""The shell scripts are plain POSIX where they say so, and none runs a byte before it was read whole."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLER = ROOT / "install.sh"
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash"])
+def test_the_installer_parses(shell: str) -> None:
+    if shutil.which(shell) is None:
+        shell = "sh"
+    ran = subprocess.run([shell, "-n", str(INSTALLER)], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_ci_script_parses() -> None:
+    ran = subprocess.run(["bash", "-n", str(ROOT / ".ci/run")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_installer_does_everything_in_functions_called_on_the_last_line() -> None:
+    lines = INSTALLER.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "#!/bin/sh"
+    assert lines[-1] == 'main "$@"'
+    depth, outside, document = 0, [], False
+    for line in lines[1:-1]:
+        if document:
+            document = line != "PYTHON"
+        elif line == "}":
+            depth -= 1
+        elif line.endswith("() {"):
+            depth += 1
+        elif depth == 0 and line.strip() and not line.startswith("#"):
+            outside.append(line)
+        document = document or "<<'PYTHON'" in line
+    assert outside == ["set -eu"]
+
+
+def test_the_installer_never_asks_and_never_becomes_root() -> None:
+    text = INSTALLER.read_text(encoding="utf-8")
+    commands = [
+        line
+        for line in text.splitlines()
+        if "sudo" in line and not line.strip().startswith(("#", "if has", "elif has"))
+    ]
+    assert commands == []
+    assert "\n    read " not in text
+
+
+def test_a_truncated_installer_does_nothing(tmp_path: Path) -> None:
+    text = INSTALLER.read_text(encoding="utf-8")
+    cut = tmp_path / "install.sh"
+    cut.write_text(text[: text.rindex("main ")])
+    ran = subprocess.run(["sh", str(cut), "uninstall", "--purge"], capture_output=True, text=True, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["frobnicate"], ["quickstart", "--fast"], ["uninstall", "--all"], ["install", "x"]]
+)
+def test_a_mistyped_command_of_the_installer_shows_the_right_ones(arguments: list[str]) -> None:
+    ran = subprocess.run([str(INSTALLER), *arguments], capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "uninstall [--purge]" in ran.stderr
+
+
+def test_the_installer_names_a_python_that_is_too_old(tmp_path: Path) -> None:
+    ran = _with_programs(
+        tmp_path, {"python3": '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2\nexit 1\n', "git": ""}
+    )
+    assert ran.returncode == 1
+    assert "needs Python 3.11 or newer; this machine has Python 3.9.2" in ran.stderr
+    assert "\nhint: " in ran.stderr
+
+
+def test_the_installer_names_a_missing_git_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    ran = _with_programs(tmp_path, {})
+    assert ran.returncode == 1
+    assert "git is not installed" in ran.stderr
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_the_installer_refuses_the_home_folder_itself_as_its_own(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    ran = subprocess.run(
+        [str(INSTALLER), "uninstall", "--purge"],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "REEF_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert "needs a folder of its own" in ran.stderr
+    assert home.is_dir()
+
+
+def _with_programs(tmp_path: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the installer where PATH holds the plain tools and these programs."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    plain = [
+        "awk",
+        "cat",
+        "cksum",
+        "date",
+        "dirname",
+        "du",
+        "find",
+        "id",
+        "mkdir",
+        "readlink",
+        "rm",
+        "sed",
+        "sort",
+        "tr",
+    ]
+    for name in plain:
+        (folder / name).symlink_to(shutil.which(name) or "/nonexistent")
+    for name, text in programs.items():
+        (folder / name).write_text(text or "#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    env = {"PATH": str(folder), "HOME": str(tmp_path / "home")}
+    return subprocess.run(["/bin/sh", str(INSTALLER)], env=env, capture_output=True, text=True)

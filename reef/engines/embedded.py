@@ -159,6 +159,7 @@ class EmbeddedEngine:
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",
                 "-m",
                 "reef.engines.embedded_worker",
                 str(write_end),

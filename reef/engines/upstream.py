@@ -58,9 +58,17 @@ class UpstreamEngine:
     context_window: int | None = None
 
     def __init__(
-        self, url: str, model: str | None = None, key: str | None = None, on_change: OnChange | None = None
+        self,
+        url: str,
+        model: str | None = None,
+        key: str | None = None,
+        on_change: OnChange | None = None,
+        key_variable: str | None = None,
     ) -> None:
-        """`key` is sent to this address and nowhere else. Raises ConfigError when `url` is not an address."""
+        """`key` is sent to this address and nowhere else; `key_variable` is where the person said that it stands.
+
+        Raises ConfigError when `url` is not an address.
+        """
         parts = base_address(url)
         # A key and a user name in the address would be two Authorization headers; the key was set on purpose.
         self._parts = parts._replace(netloc=parts.netloc.rpartition("@")[2]) if key else parts
@@ -69,7 +77,10 @@ class UpstreamEngine:
         self._on_change = on_change
         route = route_to(url)
         self._proxy, self._note = route.proxy, route.note
+        self._missing = key_variable if key_variable and not key else None
         self._last = EngineHealth("ready", self._note)
+        if self._missing:
+            self._last = EngineHealth("failed", f"{self._missing} is not set", f"export {self._missing}=…")
 
     @property
     def model(self) -> str | None:
@@ -96,7 +107,8 @@ class UpstreamEngine:
         return None
 
     async def ready(self, wait_s: float) -> None:
-        return None
+        if self._missing:
+            raise CredentialMissing(f"{self._missing} is not set", f"export {self._missing}=…")
 
     async def stop(self) -> None:
         return None
@@ -105,6 +117,8 @@ class UpstreamEngine:
         self._set(EngineHealth("ready", self._note) if problem is None else EngineHealth("down", problem))
 
     async def health(self) -> EngineHealth:
+        if self._missing:
+            return self._last
         try:
             await self.probe()
         except CredentialMissing as error:

@@ -81,6 +81,7 @@ async def fetch(paths: Paths, progress: Progress | None = None) -> Path:
         return model_file(paths)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         "reef.engines.weights",
         "--child",

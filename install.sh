@@ -422,7 +422,19 @@ stop_daemon() {
     fi
 }
 
-# Removes what was put outside reef's folders: the link, the agents' wrappers, a start at login.
+# The entry that `reef up --at-login` writes, where it starts this installation.
+remove_login() {
+    units=${XDG_CONFIG_HOME:-$HOME/.config}/systemd
+    for unit in "$units/user/reef.service" "$HOME/Library/LaunchAgents/reef.daemon.plist"; do
+        if [ -f "$unit" ] && grep -qF "$VENV/" "$unit"; then
+            "$VENV/bin/reef" up --no-at-login >/dev/null 2>&1 || rm -f -- "$unit"
+            say "removed $(short "$unit")"
+        fi
+    done
+    rmdir -- "$units/user/default.target.wants" "$units/user" "$units" 2>/dev/null || true
+}
+
+# Removes what was put outside reef's folders: the link and the agents' wrappers.
 remove_commands() {
     for wrapper in "$BIN"/reef-*; do
         if [ -f "$wrapper" ] && grep -qF "$VENV/" "$wrapper" && grep -qF reef.harness.wrapper "$wrapper"; then
@@ -455,6 +467,7 @@ uninstall() {
         say "reef is not installed in $(short "$DATA")"
         return
     fi
+    remove_login
     stop_daemon
     remove_commands
     if [ "${1:-}" = --purge ]; then

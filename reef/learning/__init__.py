@@ -1,0 +1,1 @@
+"""Grow: the recipe protocol, the proposers, and the steps that turn asks and feedback into candidates."""

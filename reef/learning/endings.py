@@ -1,0 +1,105 @@
+"""How a step's processes end: all of them, whoever started them, and never later than two seconds after the daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+GRACE_S = 2.0
+
+
+def family(pid: int) -> list[int]:
+    """`pid` and every process below it, parents first."""
+    children: dict[int, list[int]] = {}
+    for child, parent in _parents():
+        children.setdefault(parent, []).append(child)
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+def end_family(pid: int, grace_s: float = GRACE_S) -> None:
+    """End the process group of `pid` and every process below it: SIGTERM, then SIGKILL after `grace_s` seconds.
+
+    Returns when all are gone or have been killed. `pid` must be the leader of its own group; it is not reaped here.
+    """
+    members = family(pid)
+    _signal(pid, members, signal.SIGTERM)
+    end = time.monotonic() + grace_s
+    while time.monotonic() < end and any(_runs(member) for member in members):
+        time.sleep(0.02)
+    # Whatever was started in between is only found by looking again.
+    members = list(dict.fromkeys([*members, *(later for member in members for later in family(member))]))
+    _signal(pid, members, signal.SIGKILL)
+
+
+def end_with_parent(handle: int) -> None:
+    """Watch `handle`, the reading end of a pipe whose other end the daemon holds; when it closes, end this group.
+
+    Called in the step's own process, which leads its group. The watching thread costs nothing until then.
+    """
+    os.set_inheritable(handle, False)
+
+    def watch() -> None:
+        while True:
+            try:
+                if not os.read(handle, 1):
+                    break
+            except InterruptedError:
+                continue
+            except OSError:
+                break
+        members = [member for member in family(os.getpid()) if member != os.getpid()]
+        for member in reversed(members):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, signal.SIGKILL)
+        os.killpg(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _signal(pid: int, members: list[int], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+    for member in members:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(member, number)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    if not sys.platform.startswith("linux"):
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def _parents() -> list[tuple[int, int]]:
+    """Every process of the machine with its parent."""
+    if not sys.platform.startswith("linux"):
+        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
+        return [(int(fields[0]), int(fields[1])) for row in rows.splitlines() if len(fields := row.split()) == 2]
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        found.append((int(entry.name), int(fields[1])))
+    return found

@@ -101,10 +101,18 @@ class Limits(_Section):
 
 
 class Reach(_Section):
-    """How a changed entry is looked for in the agent's request."""
+    """How a changed entry is looked for in the request that the agent sends."""
 
+    skill: list[str] = ["{name}", "{description}"]
+    """Texts that name a skill in the request; every one must be there."""
+    escape: Literal["none", "xml"] = "none"
+    """How the agent writes a name and a description."""
+    body: str | None = None
+    """What a person types to have a skill's whole text put into the request."""
     command: str = "/{id} {words}"
-    skill: str = "{name} {description}"
+    """What a person types to run a command."""
+    placeholders: str = r"\$ARGUMENTS"
+    """Regular expression that finds what the agent replaces in a command's text."""
 
 
 class Models(_Section):

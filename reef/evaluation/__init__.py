@@ -1,0 +1,1 @@
+"""Evaluation: checks and episodes on a candidate and on what is served now, and the rule that decides over them."""

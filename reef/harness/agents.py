@@ -1,0 +1,164 @@
+"""The agents' own programs: installed from the adapter's lock file into reef's data folder, and how they are started.
+
+    agents/<adapter>/<version>/   package.json, package-lock.json, node_modules/, installed.json
+
+An install is whole or not there: it is made beside its place and renamed. Every package is held to the hash in the lock
+file and no install script runs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reef.errors import Failed, InvalidInput, NotFound
+from reef.harness import node
+from reef.harness.adapter import Adapter, Install
+from reef.harness.node import Progress
+from reef.ids import utc_now
+from reef.paths import Paths, ensure_private, write_atomic
+
+LOCK_FILES = ("package.json", "package-lock.json")
+_INSTALL_S = 900
+_BEAT_S = 5.0
+_OFFLINE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "ECONNRESET", "ENOTCACHED")
+
+
+def agent_folder(adapter: Adapter, paths: Paths) -> Path:
+    """Where the pinned version of the agent is, whether installed or not."""
+    return paths.agents / adapter.name / _install_of(adapter).version
+
+
+def is_installed(adapter: Adapter, paths: Paths) -> bool:
+    """Whether the pinned version is there, whole, and from the lock file that the adapter has now."""
+    folder = agent_folder(adapter, paths)
+    try:
+        facts = json.loads((folder / "installed.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return facts.get("lock") == _lock_hash(adapter) and (folder / _install_of(adapter).binary_path).is_file()
+
+
+def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
+    """The start of a command line that runs the agent. Raises NotFound when agent or Node is not there."""
+    if not is_installed(adapter, paths):
+        version = _install_of(adapter).version
+        raise NotFound(f"{adapter.title} {version} is not installed", f"reef agents add {adapter.name}")
+    found = node.find(_install_of(adapter).node, paths)
+    if found is None:
+        least = _install_of(adapter).node
+        raise NotFound(f"{adapter.title} needs Node {least} or later", f"reef agents add {adapter.name}")
+    return [str(found.program), str(agent_folder(adapter, paths) / _install_of(adapter).binary_path)]
+
+
+def install_agent(adapter: Adapter, paths: Paths, progress: Progress) -> bool:
+    """Install the agent's pinned version, with a Node for it where the machine has none that fits.
+
+    Returns whether anything was installed. `progress` gets one line for each thing that takes time. Raises Failed with
+    what went wrong; a half-made install is removed.
+    """
+    spec = _install_of(adapter)
+    if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
+        return False
+    with _only_one(paths, progress):
+        if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
+            return False
+        started = time.monotonic()
+        found = node.ensure(spec.node, spec.node_wheel, paths, progress)
+        if not is_installed(adapter, paths):
+            _install_npm(adapter, found, paths, progress)
+        progress(f"{adapter.title} {spec.version} is installed ({time.monotonic() - started:.1f} s)")
+    return True
+
+
+def _install_of(adapter: Adapter) -> Install:
+    if adapter.install is None:
+        raise InvalidInput(f"{adapter.title} is not installed by reef")
+    return adapter.install
+
+
+def _lock_hash(adapter: Adapter) -> str:
+    return hashlib.sha256((adapter.folder / "package-lock.json").read_bytes()).hexdigest()
+
+
+def _install_npm(adapter: Adapter, found: node.Node, paths: Paths, progress: Progress) -> None:
+    spec = _install_of(adapter)
+    place = agent_folder(adapter, paths)
+    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    ensure_private(fresh)
+    packages = (adapter.folder / "package-lock.json").read_text(encoding="utf-8").count('"integrity"')
+    progress(f"installing {adapter.title} {spec.version} ({packages} packages, each by its hash)")
+    try:
+        for name in LOCK_FILES:
+            shutil.copyfile(adapter.folder / name, fresh / name)
+        _npm_ci(adapter, found, fresh, paths, progress)
+        if not (fresh / spec.binary_path).is_file():
+            raise Failed(f"{spec.package} {spec.version} does not hold {spec.binary_path}")
+        facts = {"lock": _lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
+        write_atomic(fresh / "installed.json", json.dumps(facts).encode())
+        shutil.rmtree(place, ignore_errors=True)
+        fresh.rename(place)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _npm_ci(adapter: Adapter, found: node.Node, folder: Path, paths: Paths, progress: Progress) -> None:
+    ensure_private(paths.cache / "npm")
+    argv = [*found.npm, "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--prefer-offline"]
+    started = time.monotonic()
+    child = subprocess.Popen(
+        argv,
+        cwd=folder,
+        env=node.npm_environment(found, paths),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    while True:
+        try:
+            said, _ = child.communicate(timeout=_BEAT_S)
+            break
+        except subprocess.TimeoutExpired:
+            if time.monotonic() - started > _INSTALL_S:
+                child.kill()
+                child.communicate()
+                raise Failed(f"npm did not end within {_INSTALL_S} s", "check the network, then try again") from None
+            progress(f"still installing {adapter.title} ({time.monotonic() - started:.0f} s)")
+    if child.returncode != 0:
+        raise _npm_failed(adapter, said, paths)
+
+
+def _npm_failed(adapter: Adapter, said: str, paths: Paths) -> Failed:
+    again = f"reef agents add {adapter.name}"
+    what = f"{adapter.title} {_install_of(adapter).version} cannot be installed"
+    code = next((name for name in _OFFLINE if name in said), None)
+    if code is not None:
+        return Failed(f"{what}: the package registry does not answer ({code})", f"check the network, then: {again}")
+    if "EINTEGRITY" in said:
+        return Failed(f"{what}: a package does not have the hash of the lock file", again)
+    lines = [line.removeprefix("npm error").strip() for line in said.splitlines() if line.startswith("npm error")]
+    reason = next((line for line in lines if line and not line.startswith("code ")), "npm gave no reason")
+    return Failed(f"{what}: {reason[:300]}", f"npm's log is in {paths.cache / 'npm' / '_logs'}, then: {again}")
+
+
+@contextmanager
+def _only_one(paths: Paths, progress: Progress) -> Iterator[None]:
+    ensure_private(paths.agents)
+    with (paths.agents / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("another install is running, waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""The `reef` command: one module per noun, loaded when that command runs; it reaches the daemon by `reef.client`."""

@@ -1,0 +1,60 @@
+"""`reef agents`: the coding agents that reef can run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reef.cli import installing, output
+from reef.cli.group import JsonOption, ScenarioOption, command, noun
+from reef.cli.look import OUT
+from reef.cli.scope import daemon, head_of, person_only, scenario, versions_of
+from reef.paths import Paths
+
+app = noun("Install a coding agent, or list them.")
+
+
+@command(app, "list", examples=("reef agents list", "reef agents list --json"))
+def list_agents(json: JsonOption = False) -> None:
+    """List the coding agents that reef knows.
+
+    Whether each is installed, in which version, and which scenarios have a harness installed for it.
+    """
+    with daemon(Paths.from_environ(), start=False) as client:
+        rows = client.adapters()["adapters"]
+    if json:
+        output.json_value(rows)
+        return
+    cells = []
+    for row in rows:
+        installed = OUT.line(str(row.get("version") or "yes")) if row.get("installed") else OUT.symbol("–")
+        places = ", ".join(f"{OUT.line(place['name'])} v{place['version']}" for place in row.get("scenarios") or [])
+        cells.append([OUT.line(row["name"]), installed, places or OUT.symbol("–")])
+    for line in OUT.table(["agent", "installed", "scenarios"], cells):
+        output.data(line)
+
+
+@command(app, "add", examples=("reef agents add pi", "reef agents add pi -s coding --json"))
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="`reef agents list` has them.")],
+    scenario_name: ScenarioOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Install a coding agent and its harness.
+
+    The pinned program goes into reef's own folder together with the Node it needs; then the head of the scenario is
+    installed and the command `reef-NAME` is linked. Your own installation and configuration of the agent stay as they
+    are.
+    """
+    person_only("install an agent")
+    paths = Paths.from_environ()
+    chosen = scenario(paths, scenario_name, quiet=json)
+    with daemon(paths) as client:
+        installing.run(client.install_agent(name), name)
+        head = head_of(versions_of(client, chosen))
+        done = installing.run(client.install_harness(chosen, name, head, head), f"the harness of {name}")
+    if json:
+        output.json_value(done)
+        return
+    installing.tell(done)

@@ -1,0 +1,147 @@
+"""`reef records`: every exchange, with the exact bytes of its request and reply."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from reef.cli import output
+from reef.cli.group import JsonOption, LimitOption, ScenarioOption, command, noun
+from reef.cli.look import OUT, count, size, span
+from reef.cli.receipts import whole
+from reef.cli.scope import person_only, read
+from reef.errors import UsageError
+from reef.paths import Paths
+
+app = noun("List records, or show one with its request and reply. A record is one exchange with a model.")
+_STYLES = {"failed": "failed", "interrupted": "failed", "cancelled": "dim", "partial": "needs"}
+
+
+@command(app, "list", examples=("reef records list -n 10", 'reef records list --text "parser" --json'))
+def list_records(
+    limit: LimitOption = 20,
+    session: Annotated[str | None, typer.Option("--session", metavar="KEY", help="Only calls of this session.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", "-t", metavar="WORDS", help="Only records with these words.")
+    ] = None,
+    before: Annotated[int | None, typer.Option("--before", metavar="SEQUENCE", help="Only older ones.")] = None,
+    scenario_name: ScenarioOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the newest records.
+
+    Of every scenario, or of the one that --scenario names. `--before` with the last sequence of a list gives the next
+    page. The list holds the first line of each request; `reef records show` has the rest.
+    """
+    person_only("read records")
+    rows = read(
+        Paths.from_environ(),
+        lambda client: client.records(scenario=scenario_name, session=session, limit=limit, before=before, q=text)[
+            "records"
+        ],
+        lambda reader: reader.records(scenario=scenario_name, session=session, limit=limit, before=before, text=text),
+    )
+    if json:
+        output.json_value(rows)
+        return
+    if not rows:
+        output.say("no records yet, make a call through reef: reef status names the address")
+        return
+    cells = [_row(row) for row in rows]
+    heads = ["when", "receipt", "scenario", "model", "tokens", "time", "state", "you", "request"]
+    for line in OUT.table(heads, cells, right=(4, 5, 7)):
+        output.data(line)
+
+
+@command(
+    app,
+    "show",
+    examples=("reef records show 9f3c", "reef records show 9f3c --request | jq '.messages[-1]'"),
+)
+def show(
+    receipt: Annotated[str, typer.Argument(metavar="RECEIPT", help="Whole, or a beginning that only one record has.")],
+    request: Annotated[bool, typer.Option("--request", help="The exact bytes of the request.")] = False,
+    response: Annotated[bool, typer.Option("--response", help="The exact bytes of the reply.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="The reply as it was streamed, where that is kept.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show one record, or the exact bytes of its request or reply.
+
+    On a terminal control characters are shown as pictures; into a file or a pipe the bytes go as they were stored. A
+    credential that was cut out before storage reads `[redacted:kind]`.
+    """
+    person_only("read records")
+    parts = [name for name, wanted in (("request", request), ("response", response), ("raw", raw)) if wanted]
+    if len(parts) > 1 or (parts and json):
+        raise UsageError("--request, --response, --raw and --json are one at a time", "reef records show --help")
+    paths = Paths.from_environ()
+    found = whole(paths, receipt)
+    if parts:
+        output.show_bytes(
+            read(
+                paths, lambda client: client.record_body(found, parts[0]), lambda reader: _body(reader, found, parts[0])
+            )
+        )
+        return
+    row = read(paths, lambda client: client.record(found), lambda reader: reader.record(found))
+    if json:
+        output.json_value(row)
+        return
+    for line in _facts(row):
+        output.data(line)
+
+
+def _body(reader: Any, receipt: str, part: str) -> bytes:
+    reading = {"request": reader.request_bytes, "response": reader.response_bytes, "raw": reader.response_bytes}
+    found: bytes | None = reading[part](receipt)
+    return found or b""
+
+
+def _row(row: dict[str, Any]) -> list[str]:
+    score = OUT.symbol("–") if row.get("score") is None else f"{row['score']:g}"
+    tokens = (row.get("prompt_tokens") or 0) + (row.get("completion_tokens") or 0)
+    state = (
+        OUT.paint(OUT.line(row["state"]), _STYLES[row["state"]]) if row["state"] in _STYLES else OUT.line(row["state"])
+    )
+    return [
+        OUT.when(row["started_at"]),
+        OUT.id(row["agent_record_id"]),
+        OUT.line(row["scenario"]),
+        OUT.line(row.get("model"), 24),
+        count(tokens) if tokens else OUT.symbol("–"),
+        _duration(row),
+        state,
+        score,
+        ("side call  " if row.get("side_call") else "") + OUT.line(row.get("preview")),
+    ]
+
+
+def _duration(row: dict[str, Any]) -> str:
+    return OUT.symbol("–") if row.get("duration_ms") is None else span(row["duration_ms"] / 1000)
+
+
+def _facts(row: dict[str, Any]) -> list[str]:
+    version = f"v{row['version']}" if row.get("version") else None
+    tokens = f"{count(row.get('prompt_tokens'))} in, {count(row.get('completion_tokens'))} out"
+    words = {name: OUT.line(row.get(name), 100) for name in ("adapter", "engine", "model", "load_id", "finish_reason")}
+    facts = [
+        ("record", [row["agent_record_id"], OUT.line(row["state"]), OUT.when(row["started_at"])]),
+        ("scenario", [OUT.line(row["scenario"]), version, words["adapter"], f"by {OUT.line(row['source'])}"]),
+        ("answered", [words["engine"], words["model"], words["load_id"]]),
+        ("took", [_duration(row), tokens, words["finish_reason"]]),
+        ("request", [size(row.get("request_bytes")), OUT.line(row.get("preview"), 100)]),
+        ("reply", [size(row.get("response_bytes")), OUT.line(row.get("answer_preview"), 100)]),
+    ]
+    if row.get("error"):
+        facts.append(("error", [OUT.paint(OUT.line(row["error"]), "failed")]))
+    if row.get("redactions"):
+        facts.append(("redacted", [f"{row['redactions']} times a credential, so it is not used for training"]))
+    facts += [("report", _report(report)) for report in row.get("reports") or []]
+    return [f"{label:<9} {OUT.joined(*parts)}" for label, parts in facts]
+
+
+def _report(report: dict[str, Any]) -> list[str | None]:
+    score = None if report.get("score") is None else f"score {report['score']:g}"
+    note = report.get("feedback")
+    return [OUT.line(report.get("source")), score, OUT.line(note) if isinstance(note, str) else None]

@@ -1,0 +1,83 @@
+"""`reef scenarios`: the named workloads of this home."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from reef.cli import output
+from reef.cli.group import JsonOption, command, noun
+from reef.cli.look import ERR, OUT
+from reef.cli.scope import daemon, person_only, read
+from reef.ids import scenario_name
+from reef.paths import Paths
+
+app = noun("List scenarios, or create one. A scenario has its own records, recipe, engine and versions.")
+
+
+@command(app, "list", examples=("reef scenarios list", "reef scenarios list --json"))
+def list_scenarios(json: JsonOption = False) -> None:
+    """List the scenarios of this home.
+
+    Each with its recipe, its agent, its engine and the version that is served. The one named `default` takes every call
+    that names none.
+    """
+    rows: list[dict[str, Any]] = read(
+        Paths.from_environ(), lambda client: client.scenarios()["scenarios"], lambda reader: reader.scenarios()
+    )
+    if json:
+        output.json_value(rows)
+        return
+    cells = []
+    for row in rows:
+        version = f"v{row['version']}" if row.get("version") else OUT.symbol("–")
+        engine = OUT.line(str(row.get("engine") or "the daemon's"))
+        cells.append(
+            [
+                OUT.line(row["name"]),
+                version,
+                OUT.line(row.get("recipe")),
+                OUT.line(row.get("adapter")),
+                engine,
+                OUT.when(row.get("created_at")),
+            ]
+        )
+    for line in OUT.table(["scenario", "version", "recipe", "agent", "engine", "created"], cells):
+        output.data(line)
+
+
+@command(
+    app,
+    "create",
+    examples=("reef scenarios create coding --recipe reefine", "reef scenarios create demo --engine embedded"),
+)
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 64 letters, digits, '.', '_' or '-'.")],
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", metavar="NAME", help="How it learns; else the daemon's.")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="NAME", help="What answers; `embedded`, else the daemon's.")
+    ] = None,
+    adapter: Annotated[
+        str | None, typer.Option("--adapter", metavar="NAME", help="The coding agent; else the daemon's.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Create a scenario with its base version v1.
+
+    The same name again changes nothing and ends with 0. A call with a new name in `x-reef-scenario` creates one too,
+    unless `reef.allow-implicit-scenario-creation` is off.
+    """
+    person_only("create a scenario")
+    scenario_name(name)
+    with daemon(Paths.from_environ()) as client:
+        made = client.create_scenario(name, recipe=recipe, engine=engine, adapter=adapter)
+    if json:
+        output.json_value(made)
+        return
+    config = made.get("config") or {}
+    known = [f"recipe {OUT.line(str(config['recipe']))}" if config.get("recipe") else None]
+    output.data(OUT.joined(f"scenario {name}", "v1" if not made.get("version") else f"v{made['version']}", *known))
+    output.say(f"{ERR.paint('next', 'dim')}   reef use {name}")

@@ -1,0 +1,177 @@
+"""What commands there are: name, group, one line, and the module that holds each.
+
+`reef --help` and completion are made from this table alone, so that they cost no import; a test compares it with the
+real commands. Only builtins are used here for the same reason.
+"""
+
+from __future__ import annotations
+
+
+class Command:
+    """One top-level command. `verbs` maps the verbs of a noun to their lines; `default` is the verb to leave out."""
+
+    __slots__ = ("app", "default", "group", "line", "module", "name", "verbs")
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        line: str,
+        module: str = "",
+        app: str = "app",
+        verbs: dict[str, str] | None = None,
+        default: str | None = None,
+    ) -> None:
+        self.name = name
+        self.group = group
+        self.line = line
+        self.module = f"reef.cli.{module or name}"
+        self.app = app
+        self.verbs = verbs or {}
+        self.default = default
+
+
+GROUPS = ("start", "daily", "look", "versions", "set up")
+
+COMMANDS: tuple[Command, ...] = (
+    Command("quickstart", "start", "See reef serve, record, learn and commit once, for real"),
+    Command("up", "start", "Start the daemon in the background"),
+    Command("down", "start", "Stop the daemon"),
+    Command("serve", "start", "Run the daemon in the foreground"),
+    Command("status", "start", "Show the daemon, the engine, the scenarios and what needs you"),
+    Command("logs", "start", "Show the daemon's log"),
+    Command("ask", "daily", "Ask in plain words for a change"),
+    Command("good", "daily", "Rate the last answer as good", "rate", "good_app"),
+    Command("bad", "daily", "Rate the last answer as bad", "rate", "bad_app"),
+    Command("undo", "daily", "Take back the last rating given in this directory", "rate", "undo_app"),
+    Command("report", "daily", "Send a report on receipts: score, feedback, metadata"),
+    Command("use", "daily", "Choose the scenario that commands mean"),
+    Command("tui", "daily", "Open the full-screen view"),
+    Command(
+        "asks",
+        "look",
+        "List, show, watch or cancel asks",
+        verbs={
+            "list": "List the asks of a scenario",
+            "show": "Show one ask and what came of it",
+            "watch": "Follow one ask until it is settled",
+            "cancel": "Cancel an ask that is not settled",
+        },
+        default="list",
+    ),
+    Command(
+        "records",
+        "look",
+        "List records, or show one with its request and reply",
+        verbs={
+            "list": "List the newest records",
+            "show": "Show one record, or the exact bytes of its request or reply",
+        },
+        default="list",
+    ),
+    Command(
+        "sessions",
+        "look",
+        "List the sessions of agents and programs",
+        verbs={"list": "List the newest sessions"},
+        default="list",
+    ),
+    Command(
+        "steps",
+        "look",
+        "List, show or cancel steps",
+        verbs={
+            "list": "List every step of a scenario, rejected ones too",
+            "show": "Show one step: what it read, made and decided",
+            "cancel": "Cancel a step that is running",
+        },
+        default="list",
+    ),
+    Command(
+        "scenarios",
+        "look",
+        "List scenarios, or create one",
+        verbs={"list": "List the scenarios of this home", "create": "Create a scenario with its base version v1"},
+        default="list",
+    ),
+    Command(
+        "versions",
+        "versions",
+        "List, show, compare, install, promote or roll back versions",
+        verbs={
+            "list": "List the versions of a scenario, newest first",
+            "show": "Show one version and its files",
+            "diff": "Show what differs between two versions",
+            "install": "Install a version for a coding agent on this machine",
+            "promote": "Make a version the head",
+            "rollback": "Publish the content of an older version again",
+        },
+        default="list",
+    ),
+    Command(
+        "agents",
+        "set up",
+        "Install a coding agent, or list them",
+        verbs={
+            "list": "List the coding agents that reef knows",
+            "add": "Install a coding agent and its harness",
+        },
+        default="list",
+    ),
+    Command("recipes", "set up", "List the recipes", verbs={"list": "List the recipes"}, default="list"),
+    Command(
+        "config",
+        "set up",
+        "Show every setting and where it came from",
+        verbs={"show": "Show every setting and where it came from"},
+        default="show",
+    ),
+    Command("paths", "set up", "Show where reef keeps its files"),
+    Command("completion", "set up", "Print the completion script of a shell"),
+    Command("help", "set up", "Show a help topic or a command's help"),
+)
+
+TOPICS: dict[str, str] = {
+    "words": "what reef's words mean",
+    "environment": "variables that reef reads",
+    "config": "settings, their files and their order",
+    "exit-codes": "what each exit status means",
+    "formats": "what is printed where, and --json",
+    "recipes": "how a scenario learns",
+    "adapters": "how a coding agent is described",
+    "security": "who may do what, and what that does not stop",
+    "privacy": "what is kept, where, and what leaves the machine",
+}
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def find(name: str) -> Command | None:
+    """The command of that name."""
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    return None
+
+
+def top_help(version: str) -> str:
+    """The text of `reef --help`."""
+    lines = [
+        f"reef {version}: continual improvement of coding agents on this machine",
+        "",
+        "Usage: reef COMMAND [ARGUMENTS]",
+    ]
+    for group in GROUPS:
+        lines += ["", f"{group}:"]
+        lines += [f"  {command.name:<11} {command.line}" for command in COMMANDS if command.group == group]
+    lines += [
+        "",
+        "`reef COMMAND --help` has examples; read commands take --json.",
+        f"`reef help TOPIC`: {', '.join(list(TOPICS)[:5])},",
+        f"{' ' * 19}{', '.join(list(TOPICS)[5:])}",
+        "",
+        "Examples:",
+        "  reef quickstart",
+        "  reef up --model ollama/qwen3",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The pages that `reef help TOPIC` shows: one text file a topic."""

@@ -1,0 +1,195 @@
+"""What the gateway writes about one call: a row before the first reply byte, its end, and progress in between.
+
+The operations run in the `Writer`'s thread. For bodies over `LARGE` bytes use `reef.records.recorder`, which cuts,
+hashes and compresses them elsewhere and hands over what is ready.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from reef import events
+from reef.errors import NotFound
+from reef.ids import from_blob, to_blob, utc_now
+from reef.records.parts import Prepared, prepare, put
+from reef.records.redact import redact, redact_text
+from reef.records.rows import dump_json
+
+State = Literal["complete", "partial", "failed", "cancelled", "interrupted"]
+Source = Literal["person", "program", "agent", "step"]
+
+LARGE = 256 * 1024
+"""Bodies over this many bytes are prepared outside the writer's thread."""
+
+PREVIEW_CHARS = 200
+INTERRUPTED = "reef ended before the reply did"
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body as it is stored: redacted, cut and hashed."""
+
+    prepared: Prepared
+    received_bytes: int
+    redactions: int
+
+
+@dataclass
+class OpenRecord:
+    """A call that has arrived. `request` is the body as received, or already a `Body`; None when it follows later."""
+
+    receipt: str
+    scenario: str
+    dialect: str
+    route: str
+    request: bytes | Body | None
+    model: str | None = None
+    streaming: bool = False
+    source: Source = "program"
+    session: str | None = None
+    adapter: str | None = None
+    version: int | None = None
+    engine: str | None = None
+    load_id: str | None = None
+    side_call: bool = False
+    preview: str | None = None
+    """First line of the last user message."""
+    tags: dict[str, str] | None = None
+    redact: bool = True
+    request_bytes: int | None = None
+    """Only for `request=None`: the size of what will follow."""
+    started_at: str = field(default_factory=utc_now)
+
+
+@dataclass
+class Settlement:
+    """How a call ended. `response` is one body (a stream is folded); `raw` the event stream when it is kept."""
+
+    state: State
+    response: bytes | Body | None = None
+    raw: bytes | Body | None = None
+    status: int | None = None
+    error: str | None = None
+    first_byte_ms: float | None = None
+    duration_ms: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    finish_reason: str | None = None
+    answer_preview: str | None = None
+    model: str | None = None
+    """The model that the reply names; None keeps the request's."""
+    load_id: str | None = None
+    attempts: list[dict[str, Any]] | None = None
+    notes: dict[str, Any] | None = None
+    trainable: bool = True
+    """False when the gateway knows a reason against it; only complete, unredacted replies count anyhow."""
+    redact: bool = True
+
+
+_OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter, version,
+ engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call, preview)
+ VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_SETTLE = """UPDATE records SET state = ?, response_chain = ?, raw_chain = ?, response_bytes = ?, response_hash = ?,
+ status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
+ finish_reason = ?, redactions = redactions + ?, trainable = ?, attempts_json = ?, notes_json = ?, answer_preview = ?,
+ model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE id = ? AND state = 'open'
+ RETURNING sequence, scenario, streaming"""
+_ATTACH = """UPDATE records SET request_chain = ?, request_bytes = ?, request_hash = ?, redactions = redactions + ?
+ WHERE id = ?"""
+_FLUSH = "INSERT INTO progress (record, body) SELECT sequence, ? FROM records WHERE id = ? AND state = 'open'"
+_TELL = "INSERT INTO events (at, kind, scenario, ids_json, state) VALUES (?, ?, ?, ?, ?)"
+
+
+def make_body(body: bytes, redacting: bool = True) -> Body:
+    """Redact, cut and hash a body. Pure; large ones take a while."""
+    kept, count = redact(body) if redacting else (body, 0)
+    return Body(prepare(kept), len(body), count)
+
+
+def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
+    """Store the row of a call that has arrived, state `open`, and return its sequence."""
+    body = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
+    preview = redact_text(call.preview) if call.redact else call.preview
+    chain = None if body is None else put(conn, body.prepared)
+    cursor = conn.execute(
+        _OPEN,
+        (
+            to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, call.model, call.streaming,
+            call.source, call.adapter, call.version, call.engine, call.load_id, chain,
+            body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
+            call.started_at, body.redactions if body else 0, dump_json(call.tags), call.side_call,
+            preview[:PREVIEW_CHARS] if preview else None,
+        ),
+    )  # fmt: skip
+    conn.execute(_TELL, (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open"))
+    return int(cursor.lastrowid or 0)
+
+
+def attach_request(conn: sqlite3.Connection, receipt: str, body: Body) -> None:
+    """Add the request's body to a row that was opened without it."""
+    chain = put(conn, body.prepared)
+    conn.execute(_ATTACH, (chain, body.received_bytes, body.prepared.hash, body.redactions, to_blob(receipt)))
+
+
+def flush_progress(conn: sqlite3.Connection, receipt: str, text: bytes) -> None:
+    """Append what came since the last flush of a running stream: the answer's text, as UTF-8."""
+    conn.execute(_FLUSH, (text, to_blob(receipt)))
+
+
+def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> None:
+    """Store how a call ended and drop its progress. A row settles once: later calls change nothing.
+
+    Raises NotFound when the call was never opened.
+    """
+    body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
+    raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
+    preview = redact_text(end.answer_preview) if end.redact else end.answer_preview
+    error = redact_text(end.error)
+    redactions = (body.redactions if body else 0) + (raw.redactions if raw else 0)
+    blob = to_blob(receipt)
+    row = conn.execute(
+        _SETTLE,
+        (
+            end.state, None if body is None else put(conn, body.prepared), None if raw is None else put(conn, raw.prepared),
+            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, error,
+            end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens, end.cached_tokens,
+            end.finish_reason, redactions, end.trainable and end.state == "complete" and not redactions,
+            dump_json(end.attempts), dump_json(end.notes), preview[:PREVIEW_CHARS] if preview else None,
+            end.model, end.load_id, blob,
+        ),
+    ).fetchone()  # fmt: skip
+    if row is None:
+        if conn.execute("SELECT 1 FROM records WHERE id = ?", (blob,)).fetchone() is None:
+            raise NotFound(f"there is no record {receipt}", "reef records list")
+        return
+    if row[2]:
+        conn.execute("DELETE FROM progress WHERE record = ?", (row[0],))
+    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, row[1], _ids(receipt), end.state))
+
+
+def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], bytes] | None = None) -> int:
+    """Settle the calls that a crash left open and return how many there were; run at start, before serving.
+
+    What was flushed of a stream becomes its response, passed through `fold(dialect, text)` when that is given.
+    """
+    rows = conn.execute("SELECT sequence, id, dialect FROM records WHERE state = 'open'").fetchall()
+    for sequence, blob, dialect in rows:
+        pieces = conn.execute("SELECT body FROM progress WHERE record = ? ORDER BY sequence", (sequence,)).fetchall()
+        text = b"".join(bytes(piece[0]) for piece in pieces)
+        response = (fold(dialect, text) if fold else text) if text else None
+        shown = text[: PREVIEW_CHARS * 4].decode("utf-8", "replace").strip().partition("\n")[0]
+        settle_record(
+            conn,
+            from_blob(blob),
+            Settlement("interrupted", response=response, error=INTERRUPTED, answer_preview=shown or None),
+        )
+        conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
+    return len(rows)
+
+
+def _ids(receipt: str) -> str:
+    return f'{{"record":"{receipt}"}}'

@@ -1,0 +1,266 @@
+"""The schema, one migration per change, in the order they are applied.
+
+A published migration is never edited: a store in the field has already run it. `schema.SCHEMA_VERSION` counts them, and
+each sets `user_version` in its own transaction, so that a reader knows the schema without loading sqlite-utils.
+
+Every table is ordered by `sequence`. Ids are 16-byte blobs, times RFC 3339 text in UTC, `*_json` columns JSON text,
+yes/no columns 0 or 1. A step is named by its number within its scenario wherever another table points at it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from sqlite_utils import Database
+from sqlite_utils.migrations import Migrations
+
+from reef.records.schema import SCHEMA_VERSION
+
+store = Migrations("reef")
+
+_M001 = (
+    """CREATE TABLE scenarios (
+        sequence INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+        created_at TEXT NOT NULL,
+        recipe TEXT NOT NULL,
+        adapter TEXT NOT NULL,
+        engine TEXT,
+        state TEXT NOT NULL,
+        config_json TEXT NOT NULL
+    )""",
+    """CREATE TABLE sessions (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        adapter TEXT,
+        version INTEGER,
+        step INTEGER,
+        key TEXT NOT NULL,
+        cwd TEXT,
+        title TEXT,
+        token_hash BLOB UNIQUE,
+        pid INTEGER,
+        opened_at TEXT NOT NULL,
+        closed_at TEXT
+    )""",
+    "CREATE INDEX sessions_by_key ON sessions(key)",
+    """CREATE TABLE parts (
+        sequence INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        size INTEGER NOT NULL,
+        codec TEXT NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    """CREATE TABLE chains (
+        sequence INTEGER PRIMARY KEY,
+        hash BLOB NOT NULL UNIQUE,
+        previous INTEGER REFERENCES chains(sequence),
+        part INTEGER REFERENCES parts(sequence),
+        child INTEGER REFERENCES chains(sequence)
+    )""",
+    """CREATE TABLE records (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        session TEXT,
+        dialect TEXT NOT NULL,
+        route TEXT NOT NULL,
+        model TEXT,
+        streaming INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        source TEXT NOT NULL,
+        adapter TEXT,
+        version INTEGER,
+        engine TEXT,
+        load_id TEXT,
+        request_chain INTEGER REFERENCES chains(sequence),
+        response_chain INTEGER REFERENCES chains(sequence),
+        raw_chain INTEGER REFERENCES chains(sequence),
+        request_bytes INTEGER NOT NULL,
+        response_bytes INTEGER,
+        request_hash BLOB,
+        response_hash BLOB,
+        status INTEGER,
+        error TEXT,
+        started_at TEXT NOT NULL,
+        first_byte_ms REAL,
+        duration_ms REAL,
+        prompt_tokens INTEGER,
+        completion_tokens INTEGER,
+        cached_tokens INTEGER,
+        finish_reason TEXT,
+        redactions INTEGER NOT NULL DEFAULT 0,
+        trainable INTEGER NOT NULL DEFAULT 0,
+        attempts_json TEXT,
+        notes_json TEXT,
+        tags_json TEXT,
+        side_call INTEGER NOT NULL DEFAULT 0,
+        preview TEXT,
+        answer_preview TEXT
+    )""",
+    "CREATE INDEX records_by_scenario ON records(scenario)",
+    "CREATE INDEX records_by_session ON records(session) WHERE session IS NOT NULL",
+    "CREATE INDEX records_open ON records(state) WHERE state = 'open'",
+    """CREATE TABLE progress (
+        sequence INTEGER PRIMARY KEY,
+        record INTEGER NOT NULL REFERENCES records(sequence),
+        body BLOB NOT NULL
+    )""",
+    "CREATE INDEX progress_by_record ON progress(record)",
+    """CREATE TABLE reports (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        source TEXT NOT NULL,
+        session TEXT,
+        score REAL,
+        feedback_json TEXT,
+        metadata_json TEXT,
+        content_hash BLOB NOT NULL,
+        created_at TEXT NOT NULL,
+        consumed_by INTEGER,
+        withdrawn_at TEXT
+    )""",
+    "CREATE INDEX reports_by_scenario ON reports(scenario)",
+    """CREATE TABLE report_references (
+        sequence INTEGER PRIMARY KEY,
+        report INTEGER NOT NULL REFERENCES reports(sequence),
+        record INTEGER NOT NULL REFERENCES records(sequence)
+    )""",
+    "CREATE INDEX report_references_by_report ON report_references(report)",
+    "CREATE INDEX report_references_by_record ON report_references(record)",
+    """CREATE TABLE asks (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        source TEXT NOT NULL,
+        session TEXT,
+        release_id TEXT,
+        requires_json TEXT,
+        client_json TEXT,
+        content_hash BLOB,
+        state TEXT NOT NULL,
+        step INTEGER,
+        created_at TEXT NOT NULL,
+        settled_at TEXT,
+        reason TEXT,
+        UNIQUE (scenario, number)
+    )""",
+    """CREATE TABLE steps (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        recipe TEXT NOT NULL,
+        proposer TEXT,
+        policy TEXT,
+        state TEXT NOT NULL,
+        started_at TEXT NOT NULL,
+        ended_at TEXT,
+        asks_json TEXT,
+        consumed_json TEXT,
+        summary TEXT,
+        reason TEXT,
+        evaluation_json TEXT,
+        mutations_json TEXT,
+        candidate TEXT,
+        version INTEGER,
+        metrics_json TEXT,
+        notes_json TEXT,
+        state_json TEXT,
+        pid INTEGER,
+        UNIQUE (scenario, number)
+    )""",
+    """CREATE TABLE activities (
+        sequence INTEGER PRIMARY KEY,
+        scenario TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        failed INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX activities_by_step ON activities(scenario, step)",
+    """CREATE TABLE episodes (
+        sequence INTEGER PRIMARY KEY,
+        scenario TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        side TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        task TEXT,
+        state TEXT NOT NULL,
+        exit_code INTEGER,
+        duration_ms REAL,
+        detail_json TEXT
+    )""",
+    "CREATE INDEX episodes_by_step ON episodes(scenario, step)",
+    """CREATE TABLE versions (
+        sequence INTEGER PRIMARY KEY,
+        scenario TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        release_id TEXT NOT NULL,
+        content_id TEXT NOT NULL,
+        parent TEXT,
+        step INTEGER,
+        operation TEXT NOT NULL,
+        state TEXT NOT NULL,
+        summary TEXT,
+        components_json TEXT,
+        requires_json TEXT,
+        evaluation_json TEXT,
+        created_at TEXT NOT NULL,
+        UNIQUE (scenario, number)
+    )""",
+    "CREATE INDEX versions_by_release ON versions(release_id)",
+    """CREATE TABLE events (
+        sequence INTEGER PRIMARY KEY,
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        scenario TEXT,
+        ids_json TEXT NOT NULL,
+        state TEXT
+    )""",
+)
+
+
+@store(name="m001_the_first_schema")
+def m001_the_first_schema(db: Database) -> None:
+    _run(db, _M001, 1)
+
+
+def _run(db: Database, statements: tuple[str, ...], version: int) -> None:
+    # One statement at a time: `executescript` would commit the transaction that sqlite-utils opened.
+    for statement in statements:
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version={version}")
+
+
+def migrate(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Apply what is missing; a store that holds data is copied first, to `<name>.schema-<version>`.
+
+    The caller holds the lock of `schema.open_store`. A migration that fails leaves the store as it was.
+    """
+    if version > 0:
+        _copy(connection, path.with_name(f"{path.name}.schema-{version}"))
+    store.apply(Database(connection, recursive_triggers=False, execute_plugins=False))
+    reached = connection.execute("PRAGMA user_version").fetchone()[0]
+    assert reached == SCHEMA_VERSION, f"schema {reached} after migrating, {SCHEMA_VERSION} expected"
+
+
+def _copy(connection: sqlite3.Connection, target: Path) -> None:
+    partial = target.with_name(target.name + ".partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(0o600)
+    copy = sqlite3.connect(partial)
+    try:
+        connection.backup(copy)
+        # A copy is one file, not a file and a log.
+        copy.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        copy.close()
+    partial.replace(target)

@@ -1,0 +1,225 @@
+"""Bodies as parts that are stored once, and chains of parts that share their beginnings.
+
+An agent sends its whole conversation with every call. `reef.records.spans` cuts a body at places that depend only on
+what came before them; equal spans are one row of `parts`. A body is a chain of nodes, each its predecessor plus one
+part, or plus one child chain: the elements of an array such as the messages. A node's hash stands for everything up to
+it, so two bodies with the same beginning share its nodes, and a call costs what is new in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import zstandard
+
+from reef.errors import Failed
+from reef.records.spans import Layout, Span, split
+
+_LEVEL = 3
+_COMPRESS_FROM = 64
+_CHILD = b"c"
+_PART = b"p"
+_contexts = threading.local()
+
+_FIND_PART = "SELECT sequence FROM parts WHERE hash = ?"
+_ADD_PART = "INSERT INTO parts (hash, size, codec, body) VALUES (?, ?, ?, ?)"
+_FIND_NODE = "SELECT sequence FROM chains WHERE hash = ?"
+_ADD_NODE = "INSERT INTO chains (hash, previous, part, child) VALUES (?, ?, ?, ?)"
+_WALK = """WITH RECURSIVE walk(previous, part, child) AS (
+    SELECT previous, part, child FROM chains WHERE sequence = ?
+    UNION ALL SELECT chains.previous, chains.part, chains.child FROM walk JOIN chains ON chains.sequence = walk.previous
+) SELECT part, child FROM walk"""
+
+
+def digest(data: Span) -> bytes:
+    """The 16 bytes that stand for `data` (BLAKE2b)."""
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+@dataclass
+class Node:
+    """One node of a chain that is to be stored: everything before it plus `part` or `child`."""
+
+    hash: bytes
+    part: Span | None
+    part_hash: bytes
+    """Hash of the part, or of the child chain's last node."""
+    child: list[Node] | None = None
+
+
+@dataclass
+class Prepared:
+    """A body that is cut and hashed, ready for `put`. Made outside the writer's thread for large bodies."""
+
+    size: int
+    hash: bytes
+    nodes: list[Node]
+    packed: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
+    """Parts that are compressed already, by hash."""
+
+    def parts(self) -> Iterable[tuple[bytes, Span]]:
+        """Every part of the body, as `(hash, bytes)`."""
+        for node in self.nodes:
+            for inner in node.child or (node,):
+                if inner.part is not None:
+                    yield inner.part_hash, inner.part
+
+
+def prepare(body: bytes) -> Prepared:
+    """Cut and hash `body`. Pure, needs no connection."""
+    layout = split(body)
+    whole = digest(body)
+    if len(layout) == 1 and layout[0] is body:
+        return Prepared(len(body), whole, [Node(_node_hash(b"", _PART, whole), body, whole)])
+    if not _joins(layout, body):
+        layout = [body]
+    return Prepared(len(body), whole, _nodes(layout))
+
+
+def put(conn: sqlite3.Connection, body: Prepared) -> int:
+    """Store what is new of a body and return its chain: the sequence of its last node."""
+    return _put_nodes(conn, body.nodes, body.packed)
+
+
+def put_body(conn: sqlite3.Connection, body: bytes) -> int:
+    """`prepare` and `put` in one, for bodies that are not large."""
+    return put(conn, prepare(body))
+
+
+def put_parts(conn: sqlite3.Connection, packed: dict[bytes, tuple[int, str, bytes]]) -> None:
+    """Store compressed parts ahead of the chain that will name them; `packed`: hash to `(size, codec, bytes)`."""
+    for name, (size, codec, data) in packed.items():
+        if conn.execute(_FIND_PART, (name,)).fetchone() is None:
+            conn.execute(_ADD_PART, (name, size, codec, data))
+
+
+def missing(conn: sqlite3.Connection, body: Prepared) -> set[bytes]:
+    """The hashes of the parts of `body` that are not stored yet."""
+    return {name for name, _ in body.parts() if conn.execute(_FIND_PART, (name,)).fetchone() is None}
+
+
+def get_body(conn: sqlite3.Connection, chain: int) -> bytes:
+    """The bytes of a chain. Raises Failed when the store has lost a piece of it."""
+    pieces: list[bytes] = []
+    _collect(conn, chain, pieces, {})
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def pack(data: Span) -> tuple[str, bytes | memoryview]:
+    """`data` as stored: `("zstd", …)`, or `("raw", …)` where compressing does not help."""
+    if len(data) >= _COMPRESS_FROM:
+        compressor = getattr(_contexts, "compressor", None)
+        if compressor is None:
+            compressor = _contexts.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        packed: bytes = compressor.compress(data)
+        if len(packed) < len(data):
+            return "zstd", packed
+    return "raw", data
+
+
+def unpack(codec: str, size: int, data: bytes) -> bytes:
+    """The `size` bytes that `pack` was given. Raises Failed when they cannot be had back."""
+    if codec == "raw":
+        return data
+    if codec != "zstd":
+        raise Failed(f"a stored part has the unknown codec {codec!r}", "./install.sh")
+    decompressor = getattr(_contexts, "decompressor", None)
+    if decompressor is None:
+        decompressor = _contexts.decompressor = zstandard.ZstdDecompressor()
+    try:
+        plain: bytes = decompressor.decompress(data, max_output_size=size)
+    except zstandard.ZstdError as error:
+        raise Failed(f"a stored part cannot be decompressed: {error}", "reef status") from error
+    return plain
+
+
+def _node_hash(previous: bytes, kind: bytes, content: bytes) -> bytes:
+    return hashlib.blake2b(previous + kind + content, digest_size=16).digest()
+
+
+def _nodes(layout: Layout) -> list[Node]:
+    nodes: list[Node] = []
+    previous = b""
+    for item in layout:
+        if isinstance(item, list):
+            child = _nodes(list(item))
+            node = Node(_node_hash(previous, _CHILD, child[-1].hash), None, child[-1].hash, child)
+        else:
+            content = digest(item)
+            node = Node(_node_hash(previous, _PART, content), item, content)
+        nodes.append(node)
+        previous = node.hash
+    return nodes
+
+
+def _joins(layout: Layout, body: bytes) -> bool:
+    """Whether the spans are the body, byte for byte and in order."""
+    at = 0
+    for item in layout:
+        for span in item if isinstance(item, list) else (item,):
+            if not body.startswith(span, at):
+                return False
+            at += len(span)
+    return at == len(body)
+
+
+def _put_nodes(conn: sqlite3.Connection, nodes: list[Node], packed: dict[bytes, tuple[str, bytes]]) -> int:
+    stored, previous = _longest_stored(conn, nodes)
+    for node in nodes[stored:]:
+        child = None if node.child is None else _put_nodes(conn, node.child, packed)
+        part = None if node.part is None else _put_part(conn, node.part_hash, node.part, packed)
+        previous = conn.execute(_ADD_NODE, (node.hash, previous, part, child)).lastrowid
+    assert previous is not None
+    return previous
+
+
+def _longest_stored(conn: sqlite3.Connection, nodes: list[Node]) -> tuple[int, int | None]:
+    """How many of the first nodes are stored, and the sequence of the last of them.
+
+    A stored node has all its predecessors, so this is a search for one border: with growing steps from the end, where
+    a conversation grows, then by halves.
+    """
+    high, step, probe = len(nodes), 1, len(nodes) - 1
+    found: tuple[int] | None = None
+    while probe >= 0:
+        found = conn.execute(_FIND_NODE, (nodes[probe].hash,)).fetchone()
+        if found is not None:
+            break
+        high, probe, step = probe, probe - step, step * 2
+    low, sequence = (probe, found[0]) if found is not None else (-1, None)
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = conn.execute(_FIND_NODE, (nodes[middle].hash,)).fetchone()
+        if found is None:
+            high = middle
+        else:
+            low, sequence = middle, found[0]
+    return low + 1, sequence
+
+
+def _put_part(conn: sqlite3.Connection, name: bytes, data: Span, packed: dict[bytes, tuple[str, bytes]]) -> int:
+    found = conn.execute(_FIND_PART, (name,)).fetchone()
+    if found is not None:
+        return int(found[0])
+    codec, body = packed.get(name) or pack(data)
+    return int(conn.execute(_ADD_PART, (name, len(data), codec, body)).lastrowid or 0)
+
+
+def _collect(conn: sqlite3.Connection, chain: int, pieces: list[bytes], known: dict[int, bytes]) -> None:
+    nodes = conn.execute(_WALK, (chain,)).fetchall()
+    if not nodes:
+        raise Failed(f"the store has lost chain {chain}", "reef status")
+    for part, child in reversed(nodes):
+        if child is not None:
+            _collect(conn, child, pieces, known)
+        else:
+            if part not in known:
+                row = conn.execute("SELECT codec, size, body FROM parts WHERE sequence = ?", (part,)).fetchone()
+                if row is None:
+                    raise Failed(f"the store has lost part {part}", "reef status")
+                known[part] = unpack(*row)
+            pieces.append(known[part])

@@ -1,0 +1,136 @@
+"""Where a body is cut into parts: found in the bytes, without parsing and without knowing any field's name.
+
+Every cut depends only on the bytes before it, so that a longer conversation is cut like the shorter one it repeats.
+The spans joined are the body, whatever it is; a body that is no JSON is only cut less well.
+"""
+
+from __future__ import annotations
+
+import re
+
+Span = bytes | memoryview
+Layout = list[Span | list[Span]]
+"""Spans in order; an inner list holds the spans of one array."""
+
+WHOLE_BELOW = 8 * 1024
+"""Bodies under this many bytes stay whole."""
+
+SPAN_MIN = 512
+"""A span inside an array ends with the first element that brings it to this many bytes."""
+
+LONG_STRING = 8 * 1024
+"""A string of at least this many bytes (an image, a file) is a span of its own."""
+
+PIECE = 1024 * 1024
+"""Longer spans are cut into pieces of this many bytes, so that nobody waits long for one statement."""
+
+STEPS_MAX = 100_000
+"""Searches made in one body; what follows them is cut by length alone. Keeps a hostile body from taking minutes."""
+
+_WINDOW = 64 * 1024  # One search holds the interpreter for well under a millisecond.
+_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"){0,64}+', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_QUOTE, _BACKSLASH, _ARRAY = ord('"'), ord("\\"), ord("[")
+_OPEN = frozenset(b"[{")
+
+
+def split(body: bytes) -> Layout:
+    """`body` as spans: glue, long strings, and for each array directly in the outermost value a list of its elements.
+
+    A body under `WHOLE_BELOW` is `[body]`, the same object.
+    """
+    if len(body) < WHOLE_BELOW:
+        return [body]
+    return _Cutter(body).run()
+
+
+class _Cutter:
+    """One pass over one body."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.view = memoryview(body)
+        self.layout: Layout = []
+        self.array: list[Span] | None = None
+        self.cut = 0
+        """Everything before this is in a span."""
+        self.steps = 0
+
+    def run(self) -> Layout:
+        body, end = self.body, len(self.body)
+        position = depth = array_depth = 0
+        while (position := self._skip(position)) < end:
+            mark = body[position]
+            if mark == _QUOTE:
+                position = self._long_string(position)
+            elif mark in _OPEN:
+                position += 1
+                depth += 1
+                if self.array is None and mark == _ARRAY and depth <= 2:
+                    self._span(position)
+                    self.array, array_depth = [], depth
+            else:
+                if self.array is not None and depth == array_depth:
+                    self._span(position)
+                    self._end_array()
+                depth -= 1
+                position += 1
+                if self.array is not None and depth == array_depth and position - self.cut >= SPAN_MIN:
+                    self._span(position)
+        self._span(end)
+        self._end_array()
+        return self.layout
+
+    def _skip(self, position: int) -> int:
+        """The next bracket, or the quote of a string that is long or never ends; cuts around long strings on the way.
+
+        The end of the body when there is none, or when enough has been searched.
+        """
+        body, end = self.body, len(self.body)
+        while position < end and self.steps < STEPS_MAX:
+            self.steps += 1
+            match = _PLAIN.match(body, position, min(end, position + _WINDOW))
+            assert match is not None
+            after = match.end()
+            if after - position >= LONG_STRING:
+                for string in _STRING.finditer(body, position, after):
+                    if string.end() - string.start() - 2 >= LONG_STRING:
+                        self._span(string.start() + 1)
+                        self._span(string.end() - 1)
+            if after == position:
+                return after
+            position = after
+        return end
+
+    def _long_string(self, quote: int) -> int:
+        """The position after a string that is longer than a window, or that the window happened to cut."""
+        body, end = self.body, len(self.body)
+        start = search = quote + 1
+        close = end
+        while self.steps < STEPS_MAX and (found := body.find(b'"', search)) >= 0:
+            self.steps += 1
+            before = found - 1
+            while before >= start and body[before] == _BACKSLASH:
+                before -= 1
+            if (found - before) % 2:
+                close = found
+                break
+            search = found + 1
+        if close - start >= LONG_STRING:
+            self._span(start)
+            self._span(close)
+        return min(end, close + 1)
+
+    def _span(self, end: int) -> None:
+        target: list[Span] | Layout = self.layout if self.array is None else self.array
+        while end - self.cut > PIECE:
+            target.append(self.view[self.cut : self.cut + PIECE])
+            self.cut += PIECE
+        if end > self.cut:
+            target.append(self.view[self.cut : end])
+            self.cut = end
+
+    def _end_array(self) -> None:
+        if self.array:
+            self.layout.append(self.array)
+        self.array = None

@@ -23,9 +23,7 @@ from reef.errors import Failed, from_json
 from reef.paths import Paths
 from reef.text import one_line, safe
 
-_POLL_S = 0.2
 _AGENT_S = 300
-_ASK_S = 600
 
 
 class Clock:
@@ -164,34 +162,6 @@ def exchange(client: Client, scenario: str, question: str) -> Exchange:
         raise Failed("the model answered without text", f"reef records show {receipt}")
     tokens = int((reply.get("usage") or {}).get("total_tokens") or 0)
     return Exchange(one_line(str(reply.get("model") or model), 40), text, receipt, tokens, seconds)
-
-
-def follow_ask(client: Client, ask: str) -> dict[str, Any]:
-    """Wait until an ask is settled, showing what happens. Returns its progress; raises Failed when it takes 10 min."""
-    clock = Clock()
-    progress = output.Progress()
-    try:
-        while clock.seconds < _ASK_S:
-            state = client.ask_progress(ask)
-            if state["settled"]:
-                return state
-            doing = (state.get("activity") or [{}])[-1].get("text") or state["meaning"]
-            progress.show(f"{safe(str(state['state']))}: {one_line(str(doing), 160)}")
-            time.sleep(_POLL_S)
-    finally:
-        progress.clear()
-    raise Failed(f"the ask is not settled after {_ASK_S} s", "reef asks list")
-
-
-def diff_lines(diff: dict[str, Any]) -> list[str]:
-    """The changed lines of a diff: each file's path, then its lines with `+` and `-`."""
-    found = []
-    for file in diff["files"]:
-        found.append(one_line(str(file["path"]), 120))
-        for line in str(file["hunks"]).splitlines():
-            if line[:1] in ("+", "-") and not line.startswith(("+++", "---")):
-                found.append(f"{line[0]} {one_line(line[1:], 160)}")
-    return found
 
 
 def run_agent(wrapper: Path, scenario: str, prompt: str) -> subprocess.CompletedProcess[str]:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import reef
-from reef.cli import firstrun, output
+from reef.cli import firstrun, installing, watch
+from reef.cli.difference import lines_of
 from reef.cli.group import command, single
 from reef.cli.look import OUT, span
 from reef.cli.scope import head_of, person_only, versions_of
 from reef.client import Client, current_scenario
 from reef.errors import Failed, NotFound, Refused
 from reef.paths import Paths, write_atomic
-from reef.text import one_line, safe
+from reef.text import one_line
 
 if TYPE_CHECKING:
     from reef.cli.firstrun import Exchange
@@ -33,6 +34,8 @@ ADAPTER = "pi"
 QUESTION = "What is the capital of France?"
 RULE = "Always answer in one short sentence."
 GREETING = "Say hello."
+ASK_S = 600.0
+INDENT = " " * 12
 
 
 @command(app, examples=("reef quickstart", "reef quickstart --prove"))
@@ -77,9 +80,9 @@ def serve(client: Client) -> Exchange:
     arrow = OUT.symbol("›")
     firstrun.tell()
     firstrun.tell(f"1 serve     you {arrow} {QUESTION}")
-    firstrun.tell(f"            {answer.model} {arrow} {one_line(answer.text, 300)}")
+    firstrun.tell(f"{INDENT}{answer.model} {arrow} {one_line(answer.text, 300)}")
     facts = OUT.joined(f"receipt {OUT.id(answer.receipt)}", f"{answer.tokens} tokens", span(answer.seconds))
-    firstrun.tell(f"            {facts}")
+    firstrun.tell(f"{INDENT}{facts}")
     return answer
 
 
@@ -103,15 +106,19 @@ def grow(client: Client) -> tuple[int, int]:
     clock = firstrun.Clock()
     asked = client.train(SCENARIO, RULE)
     firstrun.tell(f'3 grow      ask #{asked["number"]} "{RULE}"')
-    settled = firstrun.follow_ask(client, asked["agent_record_id"])
+    settled, _ = watch.follow(client, asked["agent_record_id"], ASK_S)
     if settled.get("step") is None:
         raise Failed(_why(settled), f"reef asks show {asked['number']} --scenario {SCENARIO}")
     step = client.step(SCENARIO, int(settled["step"]))
     if step.get("proposer") == "verbatim":
         firstrun.tell(
-            "            the embedded model is too small to write changes, so an ask becomes a rule word for word"
+            f"{INDENT}the embedded model is too small to write changes, so an ask becomes a rule word for word"
         )
-    firstrun.tell(f"            {OUT.joined(*_findings(step), span(clock.seconds))}")
+    count = len(step.get("mutations") or [])
+    made = f"proposed {count} {'entry' if count == 1 else 'entries'}"
+    firstrun.tell(INDENT + OUT.joined(f"step {step['number']}", made, str(settled["state"]), span(clock.seconds)))
+    for line in watch.evaluation_lines(step.get("evaluation")):
+        firstrun.tell(INDENT + line)
     if settled["state"] != "published":
         raise Failed(_why(settled), f"reef steps show {step['number']} --scenario {SCENARIO}")
     return before, _head(client)
@@ -121,8 +128,8 @@ def commit(client: Client, paths: Paths, before: int, head: int) -> None:
     """What the version changed, and its installation for the agent."""
     if before != head:
         firstrun.tell(f"4 commit    v{before} {OUT.symbol('→')} v{head}")
-        for line in firstrun.diff_lines(client.diff(SCENARIO, f"v{before}", f"v{head}")):
-            firstrun.tell(f"              {line}")
+        for line in lines_of(client.diff(SCENARIO, f"v{before}", f"v{head}")):
+            firstrun.tell(INDENT + line)
     else:
         firstrun.tell(f"4 commit    v{head}")
     clock = firstrun.Clock()
@@ -132,7 +139,7 @@ def commit(client: Client, paths: Paths, before: int, head: int) -> None:
         said = f"installed for {ADAPTER} ({place}); your own ~/.{ADAPTER} is untouched"
     else:
         said = f"installed for {ADAPTER} already ({place})"
-    firstrun.tell(f"            {OUT.joined(said, span(clock.seconds))}")
+    firstrun.tell(f"{INDENT}{OUT.joined(said, span(clock.seconds))}")
 
 
 def show_proof(client: Client, paths: Paths) -> None:
@@ -156,7 +163,7 @@ def show_proof(client: Client, paths: Paths) -> None:
     if around is None:
         show = f"reef records show {receipt} --request"
         raise Refused(f"the rule is not in the request that {ADAPTER} sent", show)
-    firstrun.tell(f"            {one_line(around, 200)}      read back from the record")
+    firstrun.tell(f"{INDENT}{one_line(around, 200)}      read back from the record")
 
 
 def show_next(paths: Paths) -> None:
@@ -190,32 +197,11 @@ def _why(settled: dict[str, Any]) -> str:
     return f"the ask was {settled['state']}: {reason}"
 
 
-def _findings(step: dict[str, Any]) -> list[str]:
-    """What a step proposed and what each check said, in words."""
-    entries = len(step.get("mutations") or [])
-    found = [f"step {step['number']}", f"proposed {entries} entr{'y' if entries == 1 else 'ies'}"]
-    for group in (step.get("evaluation") or {}).get("groups") or []:
-        status = str(group["status"])
-        sign = OUT.symbol({"pass": "✓", "fail": "✗"}.get(status, "–"))
-        detail = one_line(str(group.get("detail") or status), 160)
-        found.append(f"{safe(str(group['name']))} {sign} ({detail})")
-    return found
-
-
 def _install(client: Client, paths: Paths, head: int) -> dict[str, Any]:
     """Install `head` for the agent. The scenario that was installed last stays the one that commands mean."""
     last = paths.last_install.read_bytes() if paths.last_install.is_file() else None
-    installed: dict[str, Any] = {}
-    progress = output.Progress()
-    try:
-        for item in client.install_harness(SCENARIO, ADAPTER, version=head, expected_head=head):
-            if "progress" in item:
-                progress.show(one_line(str(item["progress"]), 200))
-            installed = item.get("installed") or installed
-    finally:
-        progress.clear()
-    if not installed:
-        raise Failed("the daemon ended the installation without a result", "reef logs")
+    lines = client.install_harness(SCENARIO, ADAPTER, version=head, expected_head=head)
+    installed = installing.run(lines, f"the harness of {ADAPTER}")
     if last is not None and last.strip() not in (b"", SCENARIO.encode()):
         write_atomic(paths.last_install, last)
     return installed

@@ -1,0 +1,141 @@
+"""The engines of one daemon: its own, and those that scenarios name; built once, started in the background.
+
+A start never waits for a model: the address answers at once, and a call waits here until its engine can take it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sqlite3
+from typing import Any
+from urllib.parse import urlsplit
+
+from reef import events
+from reef.config import Settings
+from reef.engines.discovery import build
+from reef.engines.engine import Engine, EngineHealth, OnChange
+from reef.errors import InvalidInput, ReefError
+from reef.paths import Paths
+from reef.records import rows
+from reef.records.writer import Writer
+
+log = logging.getLogger("reef.daemon")
+CALL_WAIT_S = 60.0
+"""Seconds that a call waits for an engine that is still starting."""
+
+
+class EngineRoom:
+    """Holds every engine and says how it stands."""
+
+    def __init__(self, settings: Settings, paths: Paths, writer: Writer) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._writer = writer
+        self._own = build(settings, paths, self._told("daemon"))
+        self._named: dict[str, Engine] = {}
+        self._starts: set[asyncio.Task[None]] = set()
+
+    @property
+    def own(self) -> Engine:
+        """The engine of every scenario that names none."""
+        return self._own
+
+    def start(self) -> None:
+        """Begin to start the daemon's own engine; returns at once."""
+        self._begin(self._own)
+
+    def of(self, spec: str | None) -> Engine:
+        """The engine that a scenario's `engine` column means; one that is used for the first time starts now."""
+        if spec is None or (spec == "embedded" and self._own.name == "embedded"):
+            return self._own
+        found = self._named.get(spec)
+        if found is None:
+            found = self._named[spec] = self._make(spec)
+            self._begin(found)
+        return found
+
+    async def ready(self, spec: str | None) -> Engine:
+        """The engine, once it can take a call. Raises Unavailable when that takes longer than a call waits."""
+        engine = self.of(spec)
+        await engine.ready(CALL_WAIT_S)
+        return engine
+
+    def check(self, spec: str) -> None:
+        """Raises InvalidInput for what is no engine specification."""
+        if spec != "embedded":
+            parse_spec(spec)
+
+    async def health(self) -> None:
+        """Ask the daemon's own engine how it stands now, so that `describe` is fresh."""
+        await self._own.health()
+
+    async def stop(self) -> None:
+        """End every engine."""
+        for task in self._starts:
+            task.cancel()
+        for engine in (self._own, *self._named.values()):
+            await engine.stop()
+
+    def _make(self, spec: str) -> Engine:
+        from reef.engines.embedded import EmbeddedEngine
+        from reef.engines.upstream import UpstreamEngine
+
+        if spec == "embedded":
+            return EmbeddedEngine(self._paths, self._told("embedded"))
+        named = parse_spec(spec)
+        key = os.environ.get(named["key_env"]) if named.get("key_env") else None
+        return UpstreamEngine(named["url"], named.get("model"), key, self._told(named["url"]))
+
+    def _begin(self, engine: Engine) -> None:
+        task = asyncio.create_task(self._start(engine), name=f"start {engine.name}")
+        self._starts.add(task)
+        task.add_done_callback(self._starts.discard)
+
+    async def _start(self, engine: Engine) -> None:
+        try:
+            await engine.start()
+        except ReefError as error:
+            log.warning("engine %s does not start: %s", engine.name, error.message)
+
+    def _told(self, who: str) -> OnChange:
+        last: dict[str, str] = {}
+
+        def changed(health: EngineHealth) -> None:
+            # A fetch tells its progress many times a second; the event is the change of state.
+            if last.get("state") == health.state:
+                return
+            last["state"] = health.state
+            log.info("engine %s is %s%s", who, health.state, f": {health.detail}" if health.detail else "")
+
+            def write(conn: sqlite3.Connection) -> None:
+                rows.add_event(conn, events.ENGINE_CHANGED, None, {"engine": who}, health.state)
+
+            self._writer.submit(write)
+
+        return changed
+
+
+def parse_spec(spec: str) -> dict[str, Any]:
+    """A scenario's own upstream: JSON `{"url", "model"?, "key_env"?}`. Raises InvalidInput.
+
+    Specifications are stored, so a key may only be named by the variable that holds it.
+    """
+    hint = 'use "embedded" or {"url": "http://127.0.0.1:11434", "model": "qwen3"}'
+    try:
+        found = json.loads(spec)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
+        raise InvalidInput("'engine' is neither \"embedded\" nor an upstream with a 'url'", hint)
+    strange = sorted(set(found) - {"url", "model", "key_env"})
+    if strange or not all(isinstance(value, str) for value in found.values()):
+        raise InvalidInput(f"'engine' takes strings for url, model and key_env (given: {', '.join(strange)})", hint)
+    parts = urlsplit(found["url"])
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInput("the 'url' of 'engine' is not an http address", hint)
+    if parts.query or "@" in parts.netloc:
+        raise InvalidInput("the 'url' of 'engine' may hold no key; name its variable in 'key_env'", hint)
+    return found

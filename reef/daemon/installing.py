@@ -1,0 +1,55 @@
+"""Work that takes its time, told line by line: a blocking function in a thread, its progress as NDJSON."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from reef.errors import Failed, ReefError
+
+log = logging.getLogger("reef.daemon")
+Json = dict[str, Any]
+Progress = Callable[[str], None]
+
+
+async def tell(
+    request: web.Request, work: Callable[[Progress], Json], after: Callable[[Json], Any]
+) -> web.StreamResponse:
+    """Answer `{"progress", "seconds"}` lines while `work` runs in a thread, then `{"installed": …}` or `{"error": …}`.
+
+    `after` is awaited with what `work` returned, before the last line. Work goes on when the client hangs up: half an
+    install would be worse.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[Json | None] = asyncio.Queue()
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        line = {"progress": text, "seconds": round(time.monotonic() - started, 1)}
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    async def run() -> None:
+        try:
+            done = await asyncio.to_thread(work, say)
+            await after(done)
+            await lines.put({"installed": done})
+        except ReefError as error:
+            await lines.put(error.to_json())
+        except Exception:
+            log.exception("an install failed")
+            await lines.put(Failed("reef failed inside this install", "reef logs").to_json())
+        await lines.put(None)
+
+    task = asyncio.create_task(run())
+    reply = web.StreamResponse(headers={"content-type": "application/x-ndjson", "cache-control": "no-store"})
+    await reply.prepare(request)
+    while (line := await lines.get()) is not None:
+        await reply.write(orjson.dumps(line) + b"\n")
+    await task
+    return reply

@@ -1,0 +1,68 @@
+"""Opening the house: every room in order, and the recovery that never keeps a start waiting.
+
+What must be true before the first call is done here; what may take its time (half-made scenarios, versions that a stop
+broke off, sessions without a process) runs in the background while the daemon already answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from reef.config import Resolved
+from reef.daemon.engine_room import EngineRoom
+from reef.daemon.feed import Feed
+from reef.daemon.house import House
+from reef.daemon.reading import Reading
+from reef.daemon.scenarios import DEFAULT, Scenarios
+from reef.daemon.secrets_on_disk import person_key
+from reef.daemon.served import ServedVersions
+from reef.daemon.sessions import Sessions
+from reef.errors import ReefError
+from reef.gateway.relay import Gateway
+from reef.learning.supervisor import Supervisor
+from reef.paths import Paths
+from reef.records import rows
+from reef.records.calls import mark_interrupted
+from reef.records.writer import Writer
+from reef.versions.repository import Repository
+
+log = logging.getLogger("reef.daemon")
+
+
+async def open_house(resolved: Resolved, paths: Paths) -> House:
+    """Open every room. Raises the ReefError of the room that cannot be opened."""
+    writer = await asyncio.to_thread(Writer, paths.database)
+    # First in the queue of the one writer: whatever is open now belongs to a daemon that is gone.
+    interrupted = writer.submit(mark_interrupted)
+    reading = Reading(paths.database)
+    repository = Repository(paths.versions_git)
+    await asyncio.to_thread(repository.ensure)
+    publisher = ServedVersions(writer, repository, rows)
+    await publisher.load()
+    engines = EngineRoom(resolved.settings, paths, writer)
+    scenarios = Scenarios(writer, publisher, resolved.settings, paths, engines.check)
+    await scenarios.load()
+    sessions = Sessions(writer)
+    await sessions.load()
+    gateway = Gateway(writer, resolved.settings)
+    supervisor = Supervisor(writer, reading)
+    count = await asyncio.wrap_future(interrupted)
+    if count:
+        log.warning("%d calls were running when the last daemon ended; they are interrupted now", count)
+    return House(
+        paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway, supervisor,
+        Feed(writer, reading), person_key(paths),
+    )  # fmt: skip
+
+
+async def recover(house: House) -> None:
+    """Finish or undo what an earlier daemon left half done, then make `default`."""
+    for sentence in await house.publisher.recover():
+        log.info("%s", sentence)
+    await house.scenarios.finish_half_made()
+    try:
+        await house.scenarios.create(DEFAULT)
+    except ReefError as error:
+        log.error("scenario %s cannot be made: %s", DEFAULT, error.message)
+    await house.supervisor.start()

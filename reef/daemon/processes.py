@@ -1,0 +1,140 @@
+"""Facts about sockets and processes of this machine, read from `/proc`; None wherever that does not exist.
+
+One use is safety: which user a loopback connection belongs to. The other is a good error: who holds a port.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+_LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class SocketOwner:
+    """Who owns one end of a TCP connection."""
+
+    uid: int
+    inode: int
+    """0 when no process holds the socket any more; the uid then says nothing."""
+
+
+def _address(host: str, port: int) -> str:
+    """`host:port` as `/proc/net/tcp` writes it: each 32-bit word in host byte order, hexadecimal."""
+    packed = ip_address(host).packed
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
+
+
+def connection_owner(peer: tuple[str, int], own: tuple[str, int]) -> SocketOwner | None:
+    """The owner of the other end of a loopback connection.
+
+    `peer` and `own` are (address, port) as this process sees them. None when the system cannot say (no `/proc/net`)
+    or has no such socket.
+    """
+    table = Path("/proc/net/tcp6" if ":" in peer[0] else "/proc/net/tcp")
+    wanted = f" {_address(*peer)} {_address(*own)} "
+    try:
+        with table.open(encoding="ascii") as rows:
+            for row in rows:
+                if wanted in row:
+                    fields = row.split()
+                    return SocketOwner(int(fields[7]), int(fields[9]))
+    except OSError:
+        return None
+    return None
+
+
+def can_look_up() -> bool:
+    """Whether this system tells the owner of a connection."""
+    return Path("/proc/net/tcp").exists()
+
+
+def port_holder(port: int) -> str | None:
+    """`pid 123 (command line)` of the process that listens on `port`, as far as this user may see it."""
+    inodes = set()
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = Path(name).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    if not inodes:
+        return None
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(str(entry.readlink()) in inodes for entry in (process / "fd").iterdir()):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+                return f"pid {process.name} ({command[:120] or 'unnamed'})"
+        except OSError:
+            continue
+    return "a process of another user"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether process `pid` runs."""
+    if start_time(pid) is not None:
+        return True
+    if pid <= 0 or Path("/proc/self/stat").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def start_time(pid: int) -> int | None:
+    """Clock ticks from boot to the start of `pid`; None when it does not run (a zombie does not) or without /proc."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def started_at(pid: int) -> float | None:
+    """When process `pid` started, in seconds since 1970; None where `/proc` does not tell."""
+    ticks = start_time(pid)
+    if ticks is None:
+        return None
+    try:
+        boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime "))
+    except (OSError, StopIteration):
+        return None
+    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine's loopback, IPv4 in IPv6 included."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host == "localhost"
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError when the address is taken or not this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.setblocking(False)
+        found.bind((host, port))
+        found.listen(1024)
+    except OSError:
+        found.close()
+        raise
+    return found

@@ -1,0 +1,92 @@
+"""How the daemon answers: JSON bodies, errors in the shape that the route's clients read, NDJSON and event streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from reef.errors import InvalidInput, ReefError
+
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+}
+_OFF_THE_LOOP = 256 * 1024
+
+
+def json_reply(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """`body` as JSON. What the daemon shows changes all the time, so nothing may keep a copy."""
+    found = web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=headers)
+    found.headers["cache-control"] = "no-store"
+    return found
+
+
+def error_reply(path: str, error: ReefError) -> web.Response:
+    """`error` in the shape of the API that `path` belongs to."""
+    body = openai_error(error) if is_model_route(path) else error.to_json()
+    return json_reply(body, error.http_status)
+
+
+def is_model_route(path: str) -> bool:
+    """Whether `path` is one of the model API's, whose clients expect the provider's own shape of error."""
+    return path.startswith("/v1/") or (path.startswith("/s/") and "/v1/" in path)
+
+
+def openai_error(error: ReefError) -> dict[str, Any]:
+    """OpenAI's shape; the hint is part of the message because its clients show nothing else."""
+    message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
+    kind = _OPENAI_TYPES.get(error.http_status, "server_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": error.code, "hint": error.hint}}
+
+
+async def json_body(request: web.Request, required: bool = True) -> dict[str, Any]:
+    """The request's JSON object; an empty body is `{}` unless `required`. Raises InvalidInput."""
+    raw = await request.read()
+    if not raw and not required:
+        return {}
+    try:
+        found = await asyncio.to_thread(orjson.loads, raw) if len(raw) > _OFF_THE_LOOP else orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"the body is not JSON ({error.msg} at byte {error.pos})") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"the body is a JSON {_kind(found)}, not an object")
+    return found
+
+
+def _kind(value: object) -> str:
+    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
+    return names.get(type(value), "value")
+
+
+def text_field(body: Mapping[str, Any], name: str, required: bool = False, longest: int = 4000) -> str | None:
+    """A string of `body`. Raises InvalidInput that names the field."""
+    value = body.get(name)
+    if value is None:
+        if required:
+            raise InvalidInput(f"the body needs {name!r}")
+        return None
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name!r} is a JSON {_kind(value)}, not a string")
+    if len(value) > longest:
+        raise InvalidInput(f"{name!r} is longer than {longest} characters")
+    return value
+
+
+def whole_number(
+    text: str | None, name: str, default: int | None = None, least: int = 0, most: int = 2**62
+) -> int | None:
+    """A number of a query string or path. Raises InvalidInput that names it."""
+    if text is None or text == "":
+        return default
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        raise InvalidInput(f"{name} is not a whole number between {least} and {most}")
+    return int(text)

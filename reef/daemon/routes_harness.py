@@ -1,0 +1,104 @@
+"""The harness for clients: manifest, install script, adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from aiohttp import web
+
+from reef.daemon.access import Access
+from reef.daemon.house import House, house_of
+from reef.daemon.naming import asked_scenario
+from reef.daemon.replies import json_reply
+from reef.daemon.routes_versions import find_version
+from reef.daemon.scenarios import Scenario
+from reef.daemon.table import Route
+from reef.errors import InvalidInput
+from reef.harness.adapter import Adapter, adapter_names, load_adapter, render
+from reef.harness.agents import is_installed
+from reef.harness.install import installed_versions
+from reef.harness.script import install_script
+from reef.harness.tree import Tree
+
+Json = dict[str, Any]
+
+
+async def manifest(request: web.Request) -> web.Response:
+    """`GET /reef/harness?release_id=&adapter=`: a version's files as the agent reads them, without address or key."""
+    house, scenario = house_of(request), asked_scenario(request)
+    adapter = load_adapter(request.query.get("adapter") or scenario.adapter, house.paths)
+    found = await _chosen(house, scenario, request.query.get("release_id"))
+    files = await asyncio.to_thread(rendered, house, found["release_id"], adapter)
+    reply = {
+        "scenario": scenario.name,
+        "adapter": adapter.name,
+        "version": found["version"],
+        "release_id": found["release_id"],
+        "content_id": found["content_id"],
+        "parent_release_id": found["parent_release_id"],
+        "files": {path: body.decode("utf-8", "replace") for path, body in files.items()},
+        "evaluation": found["evaluation"],
+        "gate": found["evaluation"],
+        "requires": found["requires"],
+        "components": found["components"],
+    }
+    return json_reply(reply, headers={"x-reef-release-id": found["release_id"]})
+
+
+async def _chosen(house: House, scenario: Scenario, release_id: str | None) -> Json:
+    if release_id:
+        return await find_version(house, scenario.name, release_id)
+    head = await house.publisher.head(scenario.name)
+    return await find_version(house, scenario.name, head.release_id)
+
+
+def rendered(house: House, release_id: str, adapter: Adapter) -> dict[str, bytes]:
+    """What `adapter` reads of a release: path in its config home, to bytes."""
+    return render(Tree.from_files(house.repository.files(release_id, "harness")), adapter)
+
+
+async def script(request: web.Request) -> web.Response:
+    """`GET /reef/harness/install?adapter=pi`: a shell script that installs through this daemon."""
+    house, scenario = house_of(request), asked_scenario(request)
+    adapter = load_adapter(request.query.get("adapter") or scenario.adapter, house.paths)
+    if adapter.install is None:
+        raise InvalidInput(f"{adapter.title} is not installed by reef", "reef agents list")
+    text = install_script(house.paths, scenario.name, adapter.name, python=sys.executable)
+    return web.Response(text=text, content_type="text/x-shellscript", headers={"cache-control": "no-store"})
+
+
+async def adapters(request: web.Request) -> web.Response:
+    """`GET /reef/harness/adapters`."""
+    house = house_of(request)
+    return json_reply({"adapters": await asyncio.to_thread(_adapters, house)})
+
+
+def _adapters(house: House) -> list[Json]:
+    found = []
+    for name in adapter_names(house.paths):
+        adapter = load_adapter(name, house.paths)
+        install = adapter.install
+        found.append(
+            {
+                "name": name,
+                "title": adapter.title,
+                "binary": adapter.binary,
+                "dialect": adapter.dialect,
+                "install": {"kind": install.kind, "package": install.package, "version": install.version}
+                if install
+                else None,
+                "installed": install is not None and is_installed(adapter, house.paths),
+                "version": install.version if install else None,
+                "scenarios": installed_versions(house.paths, name),
+            }
+        )
+    return found
+
+
+ROUTES = [
+    Route("GET", "/reef/harness", manifest, Access.OPEN, session=True, in_path=True),
+    Route("GET", "/reef/harness/install", script, Access.OPEN, in_path=True),
+    Route("GET", "/reef/harness/adapters", adapters, Access.OPEN),
+]

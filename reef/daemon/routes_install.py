@@ -1,0 +1,95 @@
+"""Installing on this machine: a harness version for one agent, or the agent's own program."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from aiohttp import web
+
+from reef import events
+from reef.daemon.access import Access
+from reef.daemon.house import House, house_of
+from reef.daemon.installing import Json, Progress, tell
+from reef.daemon.replies import json_body, text_field
+from reef.daemon.routes_harness import rendered
+from reef.daemon.routes_versions import find_version
+from reef.daemon.table import Route
+from reef.errors import Conflict, InvalidInput
+from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.agents import install_agent
+from reef.harness.install import install_tree
+from reef.records import rows
+
+
+async def install_harness(request: web.Request) -> web.StreamResponse:
+    """`POST /reef/harness/install`: the version (default: the head) becomes what the wrapper of the agent runs.
+
+    A pending version is promoted first: installing it is the person's yes. `expected_head` makes a lost race a 409.
+    """
+    house = house_of(request)
+    body = await json_body(request)
+    scenario = house.scenarios.known(body.get("scenario"))
+    adapter = load_adapter(text_field(body, "adapter", longest=64) or scenario.adapter, house.paths)
+    head = await house.publisher.head(scenario.name)
+    expected = body.get("expected_head")
+    if expected is not None and (await find_version(house, scenario.name, str(expected)))["version"] != head.number:
+        raise Conflict(f"v{head.number} is served, not {expected} as expected", "reef versions list")
+    asked = body.get("version")
+    if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int | str)):
+        raise InvalidInput("'version' is neither a number nor a release id")
+    found = await find_version(house, scenario.name, str(asked or head.number))
+    if found["state"] == "pending":
+        promoted = await house.publisher.promote(scenario.name, found["version"], expected)
+        found = await find_version(house, scenario.name, promoted.release_id)
+    elif found["state"] != "published":
+        raise InvalidInput(f"v{found['version']} is {found['state']} and cannot be installed", "reef versions list")
+
+    def work(say: Progress) -> Json:
+        if adapter.install is not None:
+            install_agent(adapter, house.paths, say)
+        files = rendered(house, found["release_id"], adapter)
+        done = install_tree(
+            house.paths, scenario.name, adapter, found["version"], files,
+            release_id=found["release_id"], content_id=found["content_id"],
+        )  # fmt: skip
+        return done.to_json()
+
+    async def after(done: Json) -> None:
+        if done["changed"]:
+            ids: dict[str, Any] = {"version": done["version"], "adapter": adapter.name}
+            await _note(house, events.HARNESS_INSTALLED, scenario.name, ids)
+
+    return await tell(request, work, after)
+
+
+async def install_program(request: web.Request) -> web.StreamResponse:
+    """`POST /reef/agents/{adapter}`: the agent's pinned program, from its lock file; no harness."""
+    house = house_of(request)
+    adapter: Adapter = load_adapter(request.match_info["adapter"], house.paths)
+    if adapter.install is None:
+        raise InvalidInput(f"{adapter.title} is not installed by reef", "reef agents list")
+    version = adapter.install.version
+
+    def work(say: Progress) -> Json:
+        changed = install_agent(adapter, house.paths, say)
+        return {"adapter": adapter.name, "version": version, "changed": changed}
+
+    async def after(done: Json) -> None:
+        if done["changed"]:
+            await _note(house, events.AGENT_INSTALLED, None, {"adapter": adapter.name})
+
+    return await tell(request, work, after)
+
+
+async def _note(house: House, kind: str, scenario: str | None, ids: dict[str, Any]) -> None:
+    def write(conn: sqlite3.Connection) -> None:
+        rows.add_event(conn, kind, scenario, ids, "installed")
+
+    await house.writer.write(write)
+
+
+ROUTES = [
+    Route("POST", "/reef/harness/install", install_harness, Access.DECIDING),
+    Route("POST", "/reef/agents/{adapter}", install_program),
+]

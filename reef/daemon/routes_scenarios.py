@@ -1,0 +1,68 @@
+"""Scenarios: list and create."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from reef.daemon.access import Access
+from reef.daemon.house import House, house_of
+from reef.daemon.replies import json_body, json_reply, text_field
+from reef.daemon.scenarios import Scenario
+from reef.daemon.table import Route
+from reef.errors import InvalidInput
+
+
+async def list_scenarios(request: web.Request) -> web.Response:
+    """`GET /reef/scenarios`."""
+    house = house_of(request)
+    return json_reply({"scenarios": [_row(house, scenario) for scenario in house.scenarios.all()]})
+
+
+async def create_scenario(request: web.Request) -> web.Response:
+    """`POST /reef/scenarios`: 201 when it was made, 200 when it was there."""
+    house = house_of(request)
+    body = await json_body(request)
+    if body.get("name") is None:
+        raise InvalidInput("the body needs 'name'", 'use {"name": "my-harness"}')
+    scenario, created = await house.scenarios.create(
+        body["name"], text_field(body, "recipe"), _engine(body.get("engine")), text_field(body, "adapter")
+    )
+    head = house.publisher.head_now(scenario.name)
+    reply = {
+        "scenario": scenario.name,
+        "release_id": head.release_id if head else None,
+        "content_id": head.content_id if head else None,
+        "config": {"recipe": scenario.recipe, "adapter": scenario.adapter, "engine": scenario.engine}
+        | ({"recipe_config": scenario.config} if scenario.config else {}),
+    }
+    return json_reply(reply, 201 if created else 200)
+
+
+def _row(house: House, scenario: Scenario) -> dict[str, Any]:
+    head = house.publisher.head_now(scenario.name)
+    return {
+        "name": scenario.name,
+        "recipe": scenario.recipe,
+        "adapter": scenario.adapter,
+        "engine": scenario.engine,
+        "version": head.number if head else None,
+        "release_id": head.release_id if head else None,
+        "created_at": scenario.created_at,
+        "state": "ready" if scenario.ready else "creating",
+    }
+
+
+def _engine(value: object) -> str | None:
+    """`embedded`, or an upstream as an object, as it is stored."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True)
+
+
+ROUTES = [
+    Route("GET", "/reef/scenarios", list_scenarios, Access.OPEN),
+    Route("POST", "/reef/scenarios", create_scenario, Access.OPEN),
+]

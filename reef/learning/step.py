@@ -108,7 +108,9 @@ def _judge(recipe: Recipe, candidate: Candidate, batch: Batch, context: Context,
             {"name": "admission", "status": "fail", "detail": again, "seconds": 0.0, "checks": []},
             {"name": context.policy, "status": "not run", "detail": "the change was refused before", "seconds": 0.0},
         ]
-        return Result(outcome="rejected", reason=again, evaluation={"policy": context.policy, "groups": groups}, **facts)
+        return Result(
+            outcome="rejected", reason=again, evaluation={"policy": context.policy, "groups": groups}, **facts
+        )
     admission = admit(context.tree, mutations, context.adapter)
     context.activity("admission", admission.detail, not admission.ok)
     evaluation = recipe.evaluate(candidate, context) if admission.ok else None

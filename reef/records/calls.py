@@ -90,8 +90,8 @@ class Settlement:
     redact: bool = True
 
 
-_OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter, version,
- engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call, preview)
+_OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
+ version, engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call, preview)
  VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SETTLE = """UPDATE records SET state = ?, response_chain = ?, raw_chain = ?, response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
@@ -154,7 +154,7 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     row = conn.execute(
         _SETTLE,
         (
-            end.state, None if body is None else put(conn, body.prepared), None if raw is None else put(conn, raw.prepared),
+            end.state, body and put(conn, body.prepared), raw and put(conn, raw.prepared),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status, error,
             end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens, end.cached_tokens,
             end.finish_reason, redactions, end.trainable and end.state == "complete" and not redactions,

@@ -88,8 +88,8 @@ def withdraw_report(conn: sqlite3.Connection, report: str, session: str | None =
 def report_row(conn: sqlite3.Connection, report: str) -> Row:
     """A stored report.
 
-    Keys: `agent_record_id, scenario, source, session, score, feedback, metadata, references, created_at, consumed_by,
-    withdrawn_at`. Raises NotFound.
+    Keys: `id` (also as `agent_record_id`), `scenario, source, session, score, feedback, metadata, references,
+    created_at, consumed_by, withdrawn_at`. Raises NotFound.
     """
     row = conn.execute(f"SELECT {REPORT_COLUMNS} FROM reports WHERE id = ?", (to_blob(report),)).fetchone()
     if row is None:
@@ -98,7 +98,8 @@ def report_row(conn: sqlite3.Connection, report: str) -> Row:
 
 
 REPORT_COLUMNS = (
-    "sequence, id, scenario, source, session, score, feedback_json, metadata_json, created_at, consumed_by, withdrawn_at"
+    "sequence, id, scenario, source, session, score, feedback_json, metadata_json,"
+    " created_at, consumed_by, withdrawn_at"
 )
 
 
@@ -111,6 +112,7 @@ def as_report(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
     ).fetchall()
     return {
         "sequence": row[0],
+        "id": from_blob(row[1]),
         "agent_record_id": from_blob(row[1]),
         "scenario": row[2],
         "source": row[3],

@@ -54,7 +54,7 @@ def open_store(path: Path) -> sqlite3.Connection:
             _prepare(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
-            raise _refusal(path, error) from error
+            raise refusal(path, error) from error
         except BaseException:
             connection.close()
             raise
@@ -72,14 +72,14 @@ def open_readonly(path: Path) -> sqlite3.Connection:
     try:
         connection = _connect_readonly(path)
     except sqlite3.DatabaseError as error:
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
     try:
         version = _check(connection, path)
         if version < SCHEMA_VERSION:
             raise Unavailable(f"{path} was made by an older reef and is migrated when the daemon starts", "reef up")
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
     except BaseException:
         connection.close()
         raise
@@ -142,7 +142,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def _refusal(path: Path, error: sqlite3.DatabaseError) -> StoreRefused | Unavailable:
+def refusal(path: Path, error: sqlite3.DatabaseError) -> StoreRefused | Unavailable:
+    """What reef says instead of SQLite's error about the store at `path`."""
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         return Unavailable(f"{path} is locked by another process", "reef status")
     return StoreRefused(f"{path} cannot be read as a reef store: {error}", f"sqlite3 {path} .recover")

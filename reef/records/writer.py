@@ -163,7 +163,7 @@ class Writer:
             self._failure = None
 
     def _attempt(self, group: list[_Item]) -> sqlite3.Error | None:
-        """Run and commit `group`. On trouble with the file: every outcome is RecordingFailed, and the error returned."""
+        """Run and commit `group`. On trouble with the file every outcome is RecordingFailed; the error is returned."""
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -1,0 +1,354 @@
+"""Reading the store from any process, read-only, whether the daemon runs or not.
+
+Every method is one or a few short queries whose rows are all fetched before it returns: no transaction is held while a
+caller waits. A `Reader` may be used from several threads; they take turns. Rows come in the shapes of
+`reef.records.shapes`. Loads neither sqlite-utils nor anything else that takes time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+from reef.errors import Failed, NotFound
+from reef.ids import from_blob, is_id, to_blob
+from reef.records import parts, reports, shapes
+from reef.records.schema import open_readonly, refusal
+
+Row = dict[str, Any]
+
+_ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
+
+
+class Reader:
+    """Read access to the store at `path`. The file is opened at the first question, and may not be there before."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._opened: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Let go of the file; a later question opens it again."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+                self._opened = None
+
+    def records(
+        self,
+        scenario: str | None = None,
+        session: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 100,
+        text: str | None = None,
+    ) -> list[Row]:
+        """Records, newest first.
+
+        `before` and `after` are sequences: the `limit` rows next to `before` on its older side, or next to `after` on
+        its newer side. `session` is a session's key or id; `text` is looked for in the previews, the model and the
+        session.
+        """
+        where, values = self._filter(scenario, session, text)
+        order = "DESC"
+        if before is not None:
+            where.append("records.sequence < ?")
+            values.append(before)
+        if after is not None:
+            where.append("records.sequence > ?")
+            values.append(after)
+            order = "ASC" if before is None else "DESC"
+        rows = self._all(
+            f"{shapes.SELECT_RECORDS}{_where(where)} ORDER BY records.sequence {order} LIMIT ?", *values, limit
+        )
+        found = [shapes.record(row) for row in rows]
+        return found[::-1] if order == "ASC" else found
+
+    def count_records(self, scenario: str | None = None, session: str | None = None, text: str | None = None) -> int:
+        """How many records `records` would go through with these filters."""
+        where, values = self._filter(scenario, session, text)
+        return int(self._all(f"SELECT count(*) FROM records{_where(where)}", *values)[0][0])
+
+    def record(self, receipt: str) -> Row:
+        """One record, with `attempts`, `notes`, `tags`, `request_hash` besides the list's keys. Raises NotFound."""
+        found = self._all(f"{shapes.SELECT_RECORDS} WHERE records.id = ?", to_blob(receipt))
+        if not found:
+            raise NotFound(f"there is no record {receipt}", "reef records list")
+        return shapes.record(found[0]) | shapes.record_details(
+            self._all(f"{shapes.SELECT_RECORD_DETAILS} WHERE id = ?", to_blob(receipt))[0]
+        )
+
+    def receipts(self, prefix: str, limit: int = 10) -> list[str]:
+        """The receipts that begin with these hex digits, at most `limit`. Anything else than hex digits finds none."""
+        digits = prefix.lower()
+        if not digits or len(digits) > 32 or not set(digits) <= set("0123456789abcdef"):
+            return []
+        low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
+        rows = self._all("SELECT id FROM records WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", low, high, limit)
+        return [from_blob(row[0]) for row in rows]
+
+    def request_bytes(self, receipt: str) -> bytes | None:
+        """The request exactly as received, redacted credentials aside; None when it is not stored. Raises NotFound."""
+        return self._body(receipt, "request_chain", "request_hash")
+
+    def response_bytes(self, receipt: str) -> bytes | None:
+        """The reply's body, a stream folded to one; None when there is none. Raises NotFound.
+
+        Of a stream that is running, the text that was flushed so far.
+        """
+        body = self._body(receipt, "response_chain", "response_hash")
+        if body is not None:
+            return body
+        pieces = self._all(
+            "SELECT progress.body FROM progress JOIN records ON records.sequence = progress.record"
+            " WHERE records.id = ? ORDER BY progress.sequence",
+            to_blob(receipt),
+        )
+        return b"".join(bytes(piece[0]) for piece in pieces) or None
+
+    def raw_bytes(self, receipt: str) -> bytes | None:
+        """The event stream as it came, when `records.keep_raw_streams` was on. Raises NotFound."""
+        return self._body(receipt, "raw_chain", None)
+
+    def reports(
+        self, scenario: str | None = None, record: str | None = None, limit: int = 100, withdrawn: bool = True
+    ) -> list[Row]:
+        """Reports, newest first: of a scenario, or those that refer to a record."""
+        where: list[str] = []
+        values: list[Any] = []
+        if scenario is not None:
+            where.append("scenario = ? COLLATE NOCASE")
+            values.append(scenario)
+        if record is not None:
+            where.append(
+                "sequence IN (SELECT report FROM report_references JOIN records"
+                " ON records.sequence = report_references.record WHERE records.id = ?)"
+            )
+            values.append(to_blob(record))
+        if not withdrawn:
+            where.append("withdrawn_at IS NULL")
+        with self._lock:
+            rows = self._all(
+                f"SELECT {reports.REPORT_COLUMNS} FROM reports{_where(where)} ORDER BY sequence DESC LIMIT ?",
+                *values,
+                limit,
+            )
+            return [reports.as_report(self._connection(), row) for row in rows]
+
+    def scenarios(self) -> list[Row]:
+        """Every scenario, oldest first."""
+        return [shapes.scenario(row) for row in self._all(f"{shapes.SELECT_SCENARIOS} ORDER BY sequence")]
+
+    def scenario(self, name: str) -> Row:
+        """One scenario. Raises NotFound."""
+        found = self._all(f"{shapes.SELECT_SCENARIOS} WHERE name = ?", name)
+        if not found:
+            raise NotFound(f"there is no scenario {name!r}", "reef scenarios list")
+        return shapes.scenario(found[0])
+
+    def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> list[Row]:
+        """Agent sessions, the last opened first, each with its calls so far."""
+        where, values = ["sessions.kind = 'agent'"], []
+        for column, value in (("cwd", cwd), ("scenario", scenario)):
+            if value is not None:
+                where.append(f"sessions.{column} = ?")
+                values.append(value)
+        rows = self._all(
+            f"{shapes.SELECT_SESSIONS}{_where(where)} ORDER BY sessions.sequence DESC LIMIT ?", *values, limit
+        )
+        return [self._with_calls(shapes.session(row)) for row in rows]
+
+    def session(self, id: str) -> Row:
+        """One session, of any kind. Raises NotFound."""
+        rows = self._all(f"{shapes.SELECT_SESSIONS} WHERE sessions.id = ?", to_blob(id))
+        if not rows:
+            raise NotFound(f"there is no session {id}", "reef sessions list")
+        return self._with_calls(shapes.session(rows[0]))
+
+    def asks(self, scenario: str | None = None, limit: int = 1000) -> list[Row]:
+        """Asks, newest first."""
+        where, values = _of(scenario, "asks.scenario")
+        rows = self._all(f"{shapes.SELECT_ASKS}{where} ORDER BY asks.sequence DESC LIMIT ?", *values, limit)
+        return [shapes.ask(row) for row in rows]
+
+    def ask(self, id: str) -> Row:
+        """One ask. Raises NotFound."""
+        rows = self._all(f"{shapes.SELECT_ASKS} WHERE asks.id = ?", to_blob(id))
+        if not rows:
+            raise NotFound(f"there is no ask {id}", "reef asks list")
+        return shapes.ask(rows[0])
+
+    def steps(self, scenario: str | None = None, limit: int = 1000) -> list[Row]:
+        """Steps, newest first, without their episodes and activity."""
+        where, values = _of(scenario, "scenario")
+        rows = self._all(f"{shapes.SELECT_STEPS}{where} ORDER BY sequence DESC LIMIT ?", *values, limit)
+        return [shapes.step(row) for row in rows]
+
+    def step(self, scenario: str, number: int) -> Row:
+        """One step with its episodes and activity. Raises NotFound."""
+        rows = self._all(f"{shapes.SELECT_STEPS} WHERE scenario = ? AND number = ?", scenario, number)
+        if not rows:
+            raise NotFound(f"scenario {scenario!r} has no step {number}", "reef steps list")
+        found = shapes.step(rows[0])
+        condition = "WHERE scenario = ? AND step = ? ORDER BY sequence"
+        found["episodes"] = [
+            shapes.episode(row) for row in self._all(f"{shapes.SELECT_EPISODES} {condition}", scenario, number)
+        ]
+        found["activity"] = [
+            shapes.activity(row) for row in self._all(f"{shapes.SELECT_ACTIVITIES} {condition}", scenario, number)
+        ]
+        return found
+
+    def versions(self, scenario: str | None = None) -> list[Row]:
+        """Versions, newest first."""
+        where, values = _of(scenario, "scenario")
+        return [
+            shapes.version(row)
+            for row in self._all(f"{shapes.SELECT_VERSIONS}{where} ORDER BY versions.sequence DESC", *values)
+        ]
+
+    def version(self, scenario: str, number: int) -> Row:
+        """One version. Raises NotFound."""
+        rows = self._all(f"{shapes.SELECT_VERSIONS} WHERE scenario = ? AND number = ?", scenario, number)
+        if not rows:
+            raise NotFound(f"scenario {scenario!r} has no version v{number}", "reef versions list")
+        return shapes.version(rows[0])
+
+    def events(self, after: int = 0, limit: int = 500) -> list[Row]:
+        """Events after a sequence, oldest first."""
+        rows = self._all(f"{shapes.SELECT_EVENTS} WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit)
+        return [shapes.event(row) for row in rows]
+
+    def last_event(self) -> int:
+        """The sequence of the newest event; 0 when there is none."""
+        return int(self._all("SELECT coalesce(max(sequence), 0) FROM events")[0][0])
+
+    def counts(self) -> Row:
+        """What `/reef/status` shows: `{"records": {count, bytes, last_at, open}, "scenarios": [...]}`.
+
+        `bytes` is what the store takes on disk. A scenario's row: `name, recipe, adapter, head, pending, records,
+        reports, asks_open, running_step`.
+        """
+        with self._lock:
+            last = self._all("SELECT started_at FROM records ORDER BY sequence DESC LIMIT 1")
+            calls = dict(self._all("SELECT scenario, count(*) FROM records GROUP BY scenario"))
+            told = dict(self._all("SELECT scenario, count(*) FROM reports GROUP BY scenario"))
+            asks = dict(
+                self._all("SELECT scenario, count(*) FROM asks WHERE state IN ('queued', 'running') GROUP BY scenario")
+            )
+            running = dict(
+                self._all("SELECT scenario, max(number) FROM steps WHERE state = 'running' GROUP BY scenario")
+            )
+            waiting: dict[str, list[int]] = {}
+            for name, number in self._all(
+                "SELECT scenario, number FROM versions WHERE state = 'pending' ORDER BY number"
+            ):
+                waiting.setdefault(name, []).append(number)
+            scenarios = [
+                {
+                    "name": row["name"],
+                    "recipe": row["recipe"],
+                    "adapter": row["adapter"],
+                    "head": row["version"],
+                    "pending": waiting.get(row["name"], []),
+                    "records": calls.get(row["name"], 0),
+                    "reports": told.get(row["name"], 0),
+                    "asks_open": asks.get(row["name"], 0),
+                    "running_step": running.get(row["name"]),
+                }
+                for row in self.scenarios()
+            ]
+            return {
+                "records": {
+                    "count": sum(calls.values()),
+                    "bytes": self._bytes_on_disk(),
+                    "last_at": last[0][0] if last else None,
+                    "open": self._all("SELECT count(*) FROM records WHERE state = 'open'")[0][0],
+                },
+                "scenarios": scenarios,
+            }
+
+    def _bytes_on_disk(self) -> int:
+        files = (self.path, self.path.with_name(self.path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _with_calls(self, session: Row) -> Row:
+        """Add `calls, last_receipt, last_preview, last_at, score` (the person's latest in the session)."""
+        key, scenario = session["key"], session["scenario"]
+        condition = "records.session = ? AND records.scenario = ? COLLATE NOCASE"
+        calls = self._all(f"SELECT count(*) FROM records WHERE {condition}", key, scenario)[0][0]
+        last = self._all(
+            f"SELECT id, preview, started_at FROM records WHERE {condition} AND side_call = 0"
+            " ORDER BY sequence DESC LIMIT 1",
+            key,
+            scenario,
+        )
+        score = self._all(
+            "SELECT reports.score FROM reports JOIN report_references ON report_references.report = reports.sequence"
+            f" JOIN records ON records.sequence = report_references.record WHERE {condition}"
+            " AND reports.source = 'person' AND reports.withdrawn_at IS NULL AND reports.score IS NOT NULL"
+            " ORDER BY reports.sequence DESC LIMIT 1",
+            key,
+            scenario,
+        )
+        return session | {
+            "calls": calls,
+            "last_receipt": from_blob(last[0][0]) if last else None,
+            "last_preview": last[0][1] if last else None,
+            "last_at": last[0][2] if last else None,
+            "score": score[0][0] if score else None,
+        }
+
+    def _filter(self, scenario: str | None, session: str | None, text: str | None) -> tuple[list[str], list[Any]]:
+        where: list[str] = []
+        values: list[Any] = []
+        if scenario is not None:
+            where.append("records.scenario = ?")
+            values.append(scenario)
+        if session is not None:
+            keys = [session]
+            if is_id(session):
+                keys += [row[0] for row in self._all("SELECT key FROM sessions WHERE id = ?", to_blob(session))]
+            where.append(f"records.session IN ({', '.join('?' * len(keys))})")
+            values += keys
+        if text:
+            columns = ("preview", "answer_preview", "model", "session", "error")
+            where.append("(" + " OR ".join(f"records.{column} LIKE ? ESCAPE '\\'" for column in columns) + ")")
+            values += [f"%{text.translate(_ESCAPE)}%"] * len(columns)
+        return where, values
+
+    def _body(self, receipt: str, chain: str, hash: str | None) -> bytes | None:
+        with self._lock:
+            rows = self._all(f"SELECT {chain}, {hash or 'NULL'} FROM records WHERE id = ?", to_blob(receipt))
+            if not rows:
+                raise NotFound(f"there is no record {receipt}", "reef records list")
+            stored, wanted = rows[0]
+            if stored is None:
+                return None
+            body = parts.get_body(self._connection(), stored)
+        if wanted is not None and parts.digest(body) != wanted:
+            raise Failed(f"a stored body of record {receipt} is damaged", "reef status")
+        return body
+
+    def _all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._connection().execute(sql, values).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise refusal(self.path, error) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = open_readonly(self.path)
+        return self._opened
+
+
+def _where(conditions: list[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _of(scenario: str | None, column: str) -> tuple[str, list[str]]:
+    return ("", []) if scenario is None else (f" WHERE {column} = ?", [scenario])

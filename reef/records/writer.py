@@ -102,10 +102,14 @@ class Writer:
 
     async def write(self, operation: Operation[T], *, size: int = 0, essential: bool = True) -> T:
         """`submit` for a coroutine: wait for the group that holds `operation`. Cancelling does not undo it."""
+        return await self.begin(operation, size=size, essential=essential)
+
+    def begin(self, operation: Operation[T], *, size: int = 0, essential: bool = True) -> asyncio.Future[T]:
+        """`write` whose waiting comes later: queue `operation` and return a future of the running loop."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._put(_Item(operation, future, loop, size, essential))
-        return await future
+        return future
 
     def close(self) -> None:
         """Write what is waiting, then close the connection. Later operations fail with RecordingFailed."""

@@ -91,7 +91,8 @@ class Settlement:
 
 
 _OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
- version, engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call, preview)
+ version, engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call,
+ preview)
  VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SETTLE = """UPDATE records SET state = ?, response_chain = ?, raw_chain = ?, response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from reef.records.reader import Reader
 
 MAX_REPORTS = 1_000
-"""Newest unconsumed reports that one step looks at."""
+"""Newest reports that one step looks at."""
 
 
 def gather(job: Job, wanted: Manifest, reader: Reader) -> Iterator[Input]:
@@ -24,13 +24,13 @@ def gather(job: Job, wanted: Manifest, reader: Reader) -> Iterator[Input]:
 
 
 def _reports(job: Job, reader: Reader) -> Iterator[ReportInput]:
-    for row in reversed(reader.reports(scenario=job.scenario, limit=MAX_REPORTS)):
-        if row.get("consumed_by") is None and row.get("withdrawn_at") is None:
+    for row in reversed(reader.reports(scenario=job.scenario, limit=MAX_REPORTS, withdrawn=False)):
+        if row["consumed_by"] is None:
             yield ReportInput(
-                row["agent_record_id"],
-                row.get("score"),
-                row.get("feedback"),
-                tuple(row.get("references") or ()),
-                row.get("metadata") or {},
+                row["id"],
+                row["score"],
+                row["feedback"],
+                tuple(row["references"]),
+                row["metadata"] or {},
                 row["source"],
             )

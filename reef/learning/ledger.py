@@ -17,6 +17,7 @@ from reef.ids import from_blob
 from reef.learning.context import Rejected
 from reef.learning.recipe import AskInput
 from reef.records import rows
+from reef.versions.catalog import consume
 
 MAX_REJECTED = 25
 STOPPED = "the daemon stopped"
@@ -119,6 +120,8 @@ def settle(
     if _is_publishing(conn, scenario, number):
         return False
     rows.update_step(conn, scenario, number, state=state, reason=reason, **fields)
+    if state in ("rejected", "skipped"):
+        consume(conn, scenario, number, fields.get("consumed") or ())
     rows.add_event(conn, events.STEP_ENDED, scenario, {"step": number}, state)
     # An ask has no state of its own for a step whose checks could not be made.
     ask_state = "failed" if state == "could_not_evaluate" else state

@@ -63,20 +63,7 @@ class ReportInput:
     """`person`, `program` or `agent`."""
 
 
-@dataclass(frozen=True)
-class RecordInput:
-    """One stored exchange; its bodies are read through `context.reader`."""
-
-    receipt: str
-    session: str | None
-    model: str | None
-    load_id: str | None
-    state: str
-    trainable: bool
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-Input: TypeAlias = AskInput | ReportInput | RecordInput
+Input: TypeAlias = AskInput | ReportInput
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from reef import events
 from reef.errors import NotFound
-from reef.ids import from_blob, utc_now, version_number
+from reef.ids import from_blob, to_blob, utc_now, version_number
 
 REQUEUED = "publishing lost a race, so the ask was queued again"
 
@@ -131,6 +131,7 @@ def open_version(conn: sqlite3.Connection, rows: Rows, draft: Draft, step_fields
     if draft.step is not None:
         fields = {**step_fields, "candidate": draft.release_id, "version": draft.number}
         rows.update_step(conn, scenario=draft.scenario, number=draft.step, **fields)
+        consume(conn, draft.scenario, draft.step, step_fields.get("consumed") or ())
     found = version(conn, draft.scenario, number=draft.number)
     assert found is not None
     return found
@@ -161,13 +162,16 @@ def settle_version(conn: sqlite3.Connection, rows: Rows, row: Version, state: st
 
 
 def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: str) -> None:
-    """Mark the row `conflict` and its step failed; its asks are queued again, once."""
+    """Mark the row `conflict` and its step failed; its reports are free and its asks queued again, once."""
     rows.set_version(conn, scenario=row.scenario, number=row.number, state="conflict")
     if row.step is None:
         return
     now = utc_now()
     rows.update_step(conn, scenario=row.scenario, number=row.step, state="failed", ended_at=now, reason=reason)
     rows.add_event(conn, events.STEP_ENDED, row.scenario, {"step": row.step}, "failed")
+    conn.execute(
+        "UPDATE reports SET consumed_by = NULL WHERE scenario = ? AND consumed_by = ?", (row.scenario, row.step)
+    )
     for ask, number, before in _asks(conn, row):
         state = "failed" if before == REQUEUED else "queued"
         if state == "queued":
@@ -175,6 +179,14 @@ def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: st
         else:
             rows.set_ask(conn, ask, state=state, settled_at=now, reason=reason)
         rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
+
+
+def consume(conn: sqlite3.Connection, scenario: str, step: int, inputs: Sequence[str]) -> None:
+    """Mark the reports among the ids `inputs` as used up by a step: none is learned from twice."""
+    conn.executemany(
+        "UPDATE reports SET consumed_by = ? WHERE id = ? AND scenario = ? AND consumed_by IS NULL",
+        [(step, to_blob(name), scenario) for name in inputs],
+    )
 
 
 def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int, str | None]]:

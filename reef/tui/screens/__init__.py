@@ -1,0 +1,1 @@
+"""The places (now, traces, asks, versions) and the dialogs over them."""

@@ -1,0 +1,136 @@
+"""Differences of files, with the changed words marked where a line was changed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any
+
+from reef.tui import cells
+from reef.tui.lines import Block, Line, Span, paragraph
+
+Json = dict[str, Any]
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_STATUS = {"added": "new", "removed": "removed", "changed": "changed"}
+CODE = ("harness/extensions/", "harness/config/", "harness/tools/", "harness/hooks/")
+"""Places in a version whose files are code, or settings that can run it."""
+
+
+def blocks(files: list[Json]) -> list[Block]:
+    """Each changed file as a block that can be folded."""
+    if not files:
+        return [Block("same", None, [Line.of(("no file is different", "dim"))])]
+    return [_file(file) for file in files]
+
+
+def is_code(path: str) -> bool:
+    """Whether a file of a version is code-bearing by its place."""
+    return path.startswith(CODE)
+
+
+def _file(file: Json) -> Block:
+    path = str(file.get("path") or "")
+    status = str(file.get("status") or "changed")
+    added, removed = counts(str(file.get("hunks") or ""))
+    spans: list[Span] = [(cells.line(path, 200), "strong"), (f"  {_STATUS.get(status, cells.line(status, 12))}", "dim")]
+    if added:
+        spans.append((f" +{added}", "added"))
+    if removed:
+        spans.append((f" -{removed}", "removed"))
+    if is_code(path):
+        spans.append(("  code", "accent"))
+    hunks = str(file.get("hunks") or "")
+    return Block(f"file-{path}", Line(tuple(spans), hang=2), [*hunk_lines(hunks), Line()], folded=False, copy=hunks)
+
+
+def counts(hunks: str) -> tuple[int, int]:
+    """Added and removed lines of a unified difference."""
+    body = [line for line in hunks.split("\n") if not line.startswith(("+++", "---"))]
+    return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+
+
+def hunk_lines(hunks: str) -> list[Line]:
+    """A unified difference as lines; a run of removed lines before as many added ones is compared word by word."""
+    lines: list[Line] = []
+    removed: list[str] = []
+    added: list[str] = []
+
+    def flush() -> None:
+        lines.extend(_pairs(removed, added))
+        removed.clear()
+        added.clear()
+
+    for line in hunks.split("\n"):
+        if line.startswith(("+++ ", "--- ", "diff ", "index ", "new file", "deleted file")):
+            continue
+        if line.startswith("-"):
+            if added:
+                flush()
+            removed.append(line[1:])
+        elif line.startswith("+"):
+            added.append(line[1:])
+        else:
+            flush()
+            lines += _context(line)
+    flush()
+    while lines and not lines[-1].spans:
+        lines.pop()
+    return lines
+
+
+def _context(line: str) -> list[Line]:
+    if line.startswith("@@"):
+        section = line.rpartition("@@")[2].strip()
+        return [Line.of((f"  … {cells.line(section, 80)}".rstrip(), "faint"))]
+    if line.startswith("\\"):
+        return [Line.of(("  (no newline at the end)", "faint"))]
+    return [Line.of(("  " + cells.shown(line[1:]), "dim"), hang=2)] if line else []
+
+
+def _pairs(removed: list[str], added: list[str]) -> list[Line]:
+    if not removed or len(removed) != len(added):
+        return [_side("- ", text, "removed") for text in removed] + [_side("+ ", text, "added") for text in added]
+    first: list[Line] = []
+    second: list[Line] = []
+    for old, new in zip(removed, added, strict=True):
+        before, after = words(cells.shown(old), cells.shown(new))
+        first.append(Line((("- ", "removed"), *before), hang=2))
+        second.append(Line((("+ ", "added"), *after), hang=2))
+    return first + second
+
+
+def _side(mark: str, text: str, role: str) -> Line:
+    return Line.of((mark + cells.shown(text), role), hang=2)
+
+
+def words(old: str, new: str) -> tuple[list[Span], list[Span]]:
+    """Two versions of a line as spans; words that only one of them has are marked."""
+    before, after = _WORD.findall(old), _WORD.findall(new)
+    if len(before) + len(after) > 2000:
+        return [(old, "removed")], [(new, "added")]
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.ratio() < 0.4:
+        return [(old, "removed")], [(new, "added")]
+    first: list[Span] = []
+    second: list[Span] = []
+    for kind, a, b, c, d in matcher.get_opcodes():
+        changed = "" if kind == "equal" else "-word"
+        if b > a:
+            first.append(("".join(before[a:b]), f"removed{changed}"))
+        if d > c:
+            second.append(("".join(after[c:d]), f"added{changed}"))
+    return first, second
+
+
+def file_blocks(files: dict[str, str]) -> list[Block]:
+    """Whole files of a version, for one that has nothing to be compared with."""
+    return [
+        Block(
+            f"file-{path}",
+            Line.of((cells.line(path, 200), "strong"), ("  code" if is_code(path) else "", "accent")),
+            [*paragraph(cells.shown(text), "", 2), Line()],
+            folded=True,
+            copy=text,
+        )
+        for path, text in sorted(files.items())
+    ]

@@ -1,0 +1,236 @@
+"""A recorded call as a conversation: roles, folded reasoning, tool calls paired with their results, the reply.
+
+It reads the JSON bodies of OpenAI chat completions. A body it cannot read is shown raw, with a line that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from reef.tui import cells, figures
+from reef.tui.lines import Block, Line, Span, paragraph
+from reef.tui.views import records
+
+Json = dict[str, Any]
+FEW = 6
+"""Messages before the last turn that are shown without folding."""
+LONG = 12
+"""Lines of a system prompt or a tool's result from which on it is folded."""
+MOST_CHARACTERS = 400_000
+
+
+def blocks(record: Json, request: bytes | None, response: bytes | None) -> list[Block]:
+    """The page of one record: facts, conversation, reply, reports."""
+    found = [Block("facts", None, [*records.facts(record), Line()], copy=str(record.get("agent_record_id", "")))]
+    asked = _parsed(request)
+    messages = asked.get("messages") if isinstance(asked, dict) else None
+    if isinstance(messages, list):
+        found += _messages([message for message in messages if isinstance(message, dict)])
+        found += _tools_offered(asked.get("tools"))
+    elif request is not None:
+        found += _unread("request", request)
+    found += _reply(record, response)
+    reports = records.report_lines(record)
+    if reports:
+        found.append(Block("reports", None, [Line(), *reports]))
+    return found
+
+
+def raw(name: str, body: bytes | None) -> list[Block]:
+    """A stored body as text; JSON is indented, which the first line says."""
+    if body is None:
+        return [Block("raw", None, [Line.of((f"no {name} is stored", "dim"))])]
+    value = _parsed(body)
+    text = body.decode("utf-8", "replace") if value is None else json.dumps(value, ensure_ascii=False, indent=2)
+    how = "as stored" if value is None else "indented for reading; e writes the exact bytes"
+    lines = [Line.of((f"raw {name} · {figures.size(len(body))} · {how}", "dim")), Line()]
+    return [Block("raw", None, lines + _text(text, "code"), copy=body.decode("utf-8", "replace"))]
+
+
+def _parsed(body: bytes | None) -> Any:
+    if not body:
+        return None
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _unread(name: str, body: bytes) -> list[Block]:
+    lines = [Line.of((f"this {name} is not a chat completion; it is shown raw", "accent")), Line()]
+    return [Block(f"unread-{name}", None, lines + _text(body.decode("utf-8", "replace"), "code"))]
+
+
+def _text(text: str, role: str = "", indent: int = 0) -> list[Line]:
+    short = text[:MOST_CHARACTERS]
+    lines = paragraph(cells.shown(short), role, indent)
+    if len(short) < len(text):
+        left = figures.count(len(text) - len(short))
+        lines.append(Line.of((" " * indent + f"… {left} more characters; e writes all of it to a file", "dim")))
+    return lines
+
+
+def _messages(messages: Sequence[Json]) -> list[Block]:
+    """The messages of a request; what lies before the last turn is folded when it is long."""
+    last_turn = max((n for n, message in enumerate(messages) if message.get("role") == "user"), default=0)
+    results = {str(m.get("tool_call_id")): m for m in messages if m.get("role") == "tool"}
+    paired: set[str] = set()
+    found: list[Block] = []
+    earlier = [n for n in range(last_turn) if messages[n].get("role") != "system"]
+    fold = "earlier" if len(earlier) > FEW else None
+    for number, message in enumerate(messages):
+        if fold and earlier and number == earlier[0]:
+            head = Line.of((figures.many(len(earlier), "earlier message"), "dim"))
+            found.append(Block(fold, head, [Line()], folded=True))
+        inside = fold if number in earlier else None
+        found += _message(f"m{number}", message, results, paired, inside)
+    return found
+
+
+def _message(key: str, message: Json, results: dict[str, Json], paired: set[str], inside: str | None) -> list[Block]:
+    role = str(message.get("role"))
+    content = content_text(message.get("content"))
+    if role in ("system", "developer"):
+        return [_system(key, content, inside)]
+    if role == "tool":
+        if str(message.get("tool_call_id")) in paired:
+            return []
+        return [_result(f"{key}-result", "a tool's result without its call", content, inside)]
+    if role == "user":
+        body = [*_text(content, indent=2), Line()]
+        return [Block(key, Line.of(("you", "you")), body, inside=inside, copy=content)]
+    return _assistant(key, message, content, results, paired, inside)
+
+
+def _system(key: str, content: str, inside: str | None) -> Block:
+    lines = [*_text(content, "dim", indent=2), Line()]
+    first = cells.line(content, 60)
+    long = len(lines) > 2
+    head = Line.of(("system  ", "heading"), (f"{first}  ({len(lines) - 1} lines, enter)" if long else "", "dim"))
+    return Block(key, head, lines, folded=True if long else None, inside=inside, copy=content)
+
+
+def _assistant(
+    key: str, message: Json, content: str, results: dict[str, Json], paired: set[str], inside: str | None
+) -> list[Block]:
+    name = str(message.get("role") or "assistant")
+    head = Line.of((cells.line("assistant" if name == "None" else name, 20), "agent"))
+    found = [Block(f"{key}-head", head, (), inside=inside, copy=content)]
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(reasoning, str) and reasoning.strip():
+        lines = _text(reasoning.strip(), "dim", indent=4)
+        head = Line.of(("  reasoning  ", "dim"), (f"({figures.many(len(lines), 'line')}, enter)", "faint"))
+        found.append(Block(f"{key}-reasoning", head, lines, folded=True, inside=inside, copy=reasoning))
+    if content.strip():
+        found.append(Block(key, None, _text(content.strip("\n"), indent=2), inside=inside, copy=content))
+    calls = message.get("tool_calls")
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict):
+            found.append(_tool_call(f"{key}-call{number}", call, results, paired, inside))
+    found.append(Block(f"{key}-end", None, [Line()], inside=inside))
+    return found
+
+
+def _tool_call(key: str, call: Json, results: dict[str, Json], paired: set[str], inside: str | None) -> Block:
+    found = call.get("function")
+    function: Json = found if isinstance(found, dict) else {}
+    name = cells.line(function.get("name") or "tool", 40)
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    result = results.get(str(call.get("id")))
+    spans: list[Span] = [(f"  {name}  ", "strong"), (cells.line(argument_summary(text), 300), "code")]
+    body = _text(pretty(text), "code", indent=6)
+    copied = text
+    if result is None:
+        spans.append(("  no result recorded", "dim"))
+    else:
+        paired.add(str(call.get("id")))
+        content = content_text(result.get("content"))
+        lines = _text(content.rstrip("\n"), "dim", indent=6)
+        spans.append((f"  → {cells.line(content, 60) or 'empty'}", "dim"))
+        if len(lines) > 1:
+            spans.append((f"  ({len(lines)} lines, enter)", "faint"))
+        body = [*body, Line.of(("    result", "heading")), *lines]
+        copied = content
+    return Block(key, Line(tuple(spans), hang=6), body, folded=True, inside=inside, copy=copied)
+
+
+def _result(key: str, title: str, content: str, inside: str | None) -> Block:
+    lines = _text(content.rstrip("\n"), "dim", indent=4)
+    head = Line.of((f"  {title}  ", "dim"), (cells.line(content, 60), "dim"))
+    return Block(key, head, lines, folded=len(lines) > LONG or None, inside=inside, copy=content)
+
+
+def _tools_offered(tools: Any) -> list[Block]:
+    if not isinstance(tools, list) or not tools:
+        return []
+    names = [
+        cells.line(tool["function"].get("name") or "?", 40)
+        for tool in tools
+        if isinstance(tool, dict) and isinstance(tool.get("function"), dict)
+    ]
+    head = Line.of((figures.many(len(tools), "tool") + " offered  ", "dim"), (", ".join(names)[:200], "faint"))
+    body = _text(json.dumps(tools, ensure_ascii=False, indent=2), "dim", indent=4)
+    return [Block("tools", head, [*body, Line()], folded=True)]
+
+
+def _reply(record: Json, response: bytes | None) -> list[Block]:
+    symbol, word, role = records.state(record)
+    if record.get("state") == "open":
+        return [Block("reply", Line.of(("assistant", "agent")), [Line.of(("  … still answering", "accent"))])]
+    answered = _parsed(response)
+    choices = answered.get("choices") if isinstance(answered, dict) else None
+    found: list[Block] = []
+    if isinstance(choices, list) and choices:
+        for number, choice in enumerate(choices):
+            message = choice.get("message") if isinstance(choice, dict) else None
+            if isinstance(message, dict):
+                content = content_text(message.get("content"))
+                found += _assistant(f"reply{number}", message, content, {}, set(), None)
+    elif response:
+        found += _unread("reply", response)
+    if word != "complete":
+        found.append(Block("ending", None, [Line.of((f"{symbol} {word}", role))]))
+    return found
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content; parts that are not text are named: `[image image/png 34 kB]`."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return json.dumps(content, ensure_ascii=False)
+    return "\n".join(_part(part) for part in content)
+
+
+def _part(part: Any) -> str:
+    if not isinstance(part, dict):
+        return str(part)
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    image = part.get("image_url")
+    if isinstance(image, dict):
+        address = str(image.get("url") or "")
+        if address.startswith("data:"):
+            kind = address[5:].partition(";")[0]
+            return f"[image {kind} {figures.size(len(address) * 3 // 4)}]"
+        return f"[image {address}]"
+    return f"[{part.get('type') or 'part'} {figures.size(len(json.dumps(part)))}]"
+
+
+def argument_summary(arguments: str) -> str:
+    """Arguments of a tool call in one line: the values of a JSON object, else the text."""
+    value = _parsed(arguments.encode("utf-8", "replace"))
+    if isinstance(value, dict):
+        return "  ".join(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in value.values())
+    return arguments
+
+
+def pretty(arguments: str) -> str:
+    """Arguments of a tool call, indented if they are JSON."""
+    value = _parsed(arguments.encode("utf-8", "replace"))
+    return arguments if value is None else json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,91 @@
+"""Running an agent as a child that does not notice: same terminal, same signals, same exit status.
+
+The agent stays in the wrapper's process group, so the terminal signals it directly. A key like Ctrl-C therefore reaches
+it once without any help; passing it on would make it two, and a second one turns a graceful stop into an abrupt one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+from reef.errors import Failed
+from reef.harness.terminal import Terminal
+
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+_TO_ONE_PROCESS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def launch(argv: list[str], environment: Mapping[str, str]) -> int:
+    """Run `argv` in this terminal and directory and return its exit status; 128 + n when signal n ended it.
+
+    Raises Failed when the program cannot be started.
+    """
+    terminal = Terminal()
+    try:
+        status = _run(argv, environment, terminal)
+        terminal.restore(killed=status < 0)
+    finally:
+        terminal.close()
+    return 128 - status if status < 0 else status
+
+
+def _run(argv: list[str], environment: Mapping[str, str], terminal: Terminal) -> int:
+    """The agent's exit status, negative for the signal that ended it."""
+    running: list[subprocess.Popen[bytes]] = []
+    waiting: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if running:
+            running[0].send_signal(number)
+        else:
+            waiting.append(number)
+
+    def from_terminal(number: int, frame: FrameType | None) -> None:
+        if not terminal.is_foreground:
+            pass_on(number, frame)
+
+    # Handlers, not SIG_IGN: a signal that is ignored stays ignored in the agent. One that was ignored already is left.
+    before = {
+        number: _handle(number, from_terminal if number in _FROM_TERMINAL else pass_on)
+        for number in (*_FROM_TERMINAL, *_TO_ONE_PROCESS)
+    }
+    try:
+        try:
+            running.append(subprocess.Popen(argv, env=dict(environment), close_fds=True))
+        except OSError as error:
+            raise Failed(f"{argv[0]} cannot be started: {error.strerror}", "reef agents add pi") from None
+        for number in waiting:
+            running[0].send_signal(number)
+        return _wait(running[0])
+    finally:
+        for number, old in before.items():
+            if old is not None:
+                signal.signal(number, old)
+
+
+def _handle(
+    number: int, handler: Callable[[int, FrameType | None], None]
+) -> signal.Handlers | Callable[..., object] | None:
+    old = signal.getsignal(number)
+    if old is signal.SIG_IGN:
+        return None
+    signal.signal(number, handler)
+    return old if callable(old) else signal.SIG_DFL
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int:
+    while True:
+        pid, status = os.waitpid(child.pid, os.WUNTRACED)
+        if pid != child.pid:
+            continue
+        if os.WIFSTOPPED(status):
+            # The agent stopped itself: the shell waits for this process and must see it stop as well.
+            os.kill(os.getpid(), signal.SIGSTOP)
+            child.send_signal(signal.SIGCONT)
+            continue
+        child.returncode = os.waitstatus_to_exitcode(status)
+        return child.returncode

@@ -1,0 +1,83 @@
+"""The install script that `curl … | bash` runs, and the program it calls: `python -m reef.harness.script NAME ADAPTER`.
+
+The script holds no address and no key: it starts this reef's own interpreter, which finds the daemon of this home, has
+it prove itself, and asks it to install. A script that is cut off anywhere does nothing, since its last line is the only
+one that calls anything.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+
+from reef.client import Client
+from reef.errors import Failed, ReefError, Refused, UsageError
+from reef.harness.install import home_variables
+from reef.paths import Paths
+from reef.text import one_line
+
+_USAGE = "python -m reef.harness.script SCENARIO ADAPTER"
+
+
+def install_script(
+    paths: Paths, scenario: str, adapter: str, python: str, environ: Mapping[str, str] | None = None
+) -> str:
+    """A POSIX shell script that installs the head of `scenario` for `adapter` on this machine.
+
+    `python` is the interpreter of this reef. Nothing of the request that fetched the script is in it but names that
+    were checked.
+    """
+    places = home_variables(paths, os.environ if environ is None else environ) | {"REEF_BIN_DIR": str(paths.bin)}
+    exported = "\n".join(f"    {name}={shlex.quote(value)}; export {name}" for name, value in sorted(places.items()))
+    return f"""#!/bin/sh
+# Installs the harness of scenario {scenario} for {adapter}: asks this machine's reef daemon, which does it.
+set -eu
+
+reef_install() {{
+    python={shlex.quote(python)}
+    if [ ! -x "$python" ]; then
+        printf 'error: the Python of this reef is gone: %s\\nhint: ./install.sh\\n' "$python" >&2
+        exit 1
+    fi
+{exported}
+    exec "$python" -P -m reef.harness.script {shlex.quote(scenario)} {shlex.quote(adapter)} </dev/null
+}}
+
+reef_install "$@"
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Ask the daemon to install and tell what it does. Returns the exit status."""
+    try:
+        if len(argv) != 2:
+            raise UsageError("the install needs a scenario and an adapter", _USAGE)
+        done = _install(argv[0], argv[1])
+    except ReefError as error:
+        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        return error.exit_code
+    what = "installed" if done["changed"] else "already installed"
+    name, version = one_line(str(done["scenario"])), done["version"]
+    sys.stdout.write(f"{what}: v{version} of scenario {name} for {argv[1]} in {done['path']}\n")
+    sys.stdout.write(f"start it with {done['wrapper']}\n")
+    return 0
+
+
+def _install(scenario: str, adapter: str) -> dict[str, object]:
+    from reef.discovery import in_session
+
+    if in_session():
+        raise Refused("an agent's session cannot install", f"reef versions install -s {scenario}, outside the agent")
+    with Client.connect(Paths.from_environ(), start=False) as client:
+        for line in client.install_harness(scenario, adapter):
+            if "installed" in line:
+                return dict(line["installed"])
+            sys.stderr.write(f"  {one_line(str(line.get('progress', '')), 120)}\n")
+            sys.stderr.flush()
+    raise Failed("the daemon ended the install without an answer", "reef logs")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,186 @@
+"""What `reef-<adapter>` runs: `python -m reef.harness.wrapper pi ARGS…`.
+
+A word of reef's own (`evolve`, `good`, `versions`, …) becomes the `reef` command that does it; anything else goes to
+the agent, unchanged. The agent runs on the installed tree, whose files are checked first, in a home of its own, with a
+session token in place of every key: it can call the model, report and ask, and it decides nothing.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from reef.client import Client, current_scenario
+from reef.discovery import SESSION_VARIABLE
+from reef.errors import Failed, ReefError, Refused, UsageError
+from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.agents import agent_argv
+from reef.harness.home import prepare_home
+from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
+from reef.harness.launch import launch
+from reef.paths import Paths
+
+COMMANDS: dict[str, tuple[list[str], str]] = {
+    "evolve": (["ask"], 'ask for a change: evolve "…" [--wait] [--timeout SECONDS]'),
+    "harness": (["ask"], "the same as evolve"),
+    "wait": (["asks", "watch"], "follow an ask until it is settled: wait NUMBER [--timeout SECONDS]"),
+    "update": (["versions", "install"], "install the newest version, or one: update [vN]"),
+    "versions": (["versions", "list"], "list the versions"),
+    "good": (["good"], 'rate the last answer here as good: good ["note"]'),
+    "bad": (["bad"], 'rate the last answer here as bad: bad ["note"]'),
+    "report": (["report"], "send a report on receipts: report RECEIPT --score 1"),
+}
+"""A word of the wrapper: the `reef` command behind it, and one line of help."""
+
+_PROVIDERS = (
+    "AI_GATEWAY ANTHROPIC ANT_LING AZURE BASETEN CEREBRAS CLOUDFLARE COHERE DASHSCOPE DEEPSEEK FIREWORKS GEMINI GOOGLE"
+    " GROQ KIMI META MINIMAX MISTRAL MOONSHOT NVIDIA OLLAMA OPENAI OPENCODE OPENROUTER PERPLEXITY QWEN RADIUS REPLICATE"
+    " TOGETHER TYPESAFE VOYAGE XAI XIAOMI ZAI"
+)
+PROVIDER_VARIABLES = (
+    *(
+        f"{name}*_{what}"
+        for name in _PROVIDERS.split()
+        for what in ("API_KEY", "API_KEYS", "AUTH_TOKEN", "OAUTH_TOKEN")
+    ),
+    "*_BASE_URL",
+    "*_API_BASE",
+    "ANTHROPIC_*",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_*",
+    "COPILOT_GITHUB_TOKEN",
+    "OPENAI_*",
+)
+"""Variables of the person's shell that would lead the agent past reef, or hand it a model provider's key.
+
+Other keys stay: the agent works on the person's project and may need them.
+"""
+_KEPT = ("REEF_HOME", "REEF_BIN_DIR")
+
+
+def main(argv: list[str]) -> int:
+    """Run the wrapper of the adapter `argv[0]` with the other arguments. Returns the exit status."""
+    try:
+        if not argv:
+            raise UsageError("no agent is named", "reef agents list")
+        paths = Paths.from_environ()
+        adapter = load_adapter(argv[0], paths)
+        arguments = argv[1:]
+        if arguments[:1] == ["help"]:
+            sys.stdout.write(_help(adapter))
+            return 0
+        scenario, _ = current_scenario(paths)
+        if arguments and arguments[0] in COMMANDS:
+            _become_reef(COMMANDS[arguments[0]][0], arguments, adapter, scenario)
+        return run_agent(adapter, arguments, paths, scenario)
+    except ReefError as error:
+        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: str) -> int:
+    """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
+    argv = agent_argv(adapter, paths)
+    installed(paths, scenario, adapter.name).verify()
+    with Client.connect(paths) as client:
+        session = _session(client, adapter, scenario, paths)
+        try:
+            model = _model(client, scenario)
+            with locked(paths.harness / scenario / adapter.name):
+                # What is checked is what is linked: an install that runs at this moment waits.
+                install = installed(paths, scenario, adapter.name)
+                install.verify()
+                home = prepare_home(install, adapter, client.url, *model)
+            environment = agent_environment(os.environ, adapter, install, home, client.url, session)
+            environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
+            return launch([*argv, *arguments], environment)
+        finally:
+            if session.get("opened"):
+                # The daemon also ends it when this process is gone.
+                with suppress(ReefError):
+                    client.close_session(session["session"])
+
+
+def agent_environment(
+    environ: Mapping[str, str], adapter: Adapter, install: Install, home: Path, url: str, session: Mapping[str, Any]
+) -> dict[str, str]:
+    """The agent's environment: the person's, without any key or address but reef's own."""
+    wrapper_set = environ.get(SET_BY_WRAPPER, "").split()
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in wrapper_set
+        and not any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in PROVIDER_VARIABLES)
+        and (not name.startswith("REEF_") or name in _KEPT)
+    }
+    # A switch that the person set in the shell is theirs.
+    switches = {name: value for name, value in adapter.run.environment.items() if name not in kept}
+    own = {
+        adapter.home_variable: str(home),
+        "REEF_URL": url,
+        SESSION_VARIABLE: str(session["token"]),
+        "REEF_SESSION_ID": str(session["session"]),
+        "REEF_SCENARIO": install.scenario,
+        "REEF_VERSION": f"v{install.version}",
+        "REEF_RELEASE": install.release_id,
+        "REEF_TREE": str(install.tree),
+    }
+    return kept | switches | own
+
+
+def _session(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> dict[str, Any]:
+    """A session of this run; an agent that starts an agent hands its own on."""
+    token = os.environ.get(SESSION_VARIABLE)
+    if token:
+        inside = os.environ.get("REEF_SCENARIO")
+        if inside is not None and inside != scenario:
+            raise Refused(f"this session belongs to scenario {inside}, not {scenario}")
+        return {"token": token, "session": os.environ.get("REEF_SESSION_ID", "")}
+    version = installed(paths, scenario, adapter.name).version
+    opened = client.open_session(scenario, adapter.name, version, str(Path.cwd()), os.getpid())
+    return opened | {"opened": True}
+
+
+def _model(client: Client, scenario: str) -> tuple[str, int | None, int | None]:
+    """Model id, context window, most tokens of a reply, as the daemon lists them; None for a size it does not know."""
+    rows = [row for row in client.models(scenario).get("data") or [] if isinstance(row, dict) and row.get("id")]
+    if not rows:
+        raise Failed("the model server lists no model", "reef status")
+    row = rows[0]
+    facts = row | (row["meta"] if isinstance(row.get("meta"), dict) else {})
+    window = _size(facts, "context_window", "context_length", "max_model_len", "max_context_length", "n_ctx")
+    return str(row["id"]), window, _size(facts, "max_output_tokens", "max_tokens")
+
+
+def _size(facts: Mapping[str, Any], *names: str) -> int | None:
+    found = (facts.get(name) for name in names)
+    return next(
+        (value for value in found if isinstance(value, int) and not isinstance(value, bool) and value > 0), None
+    )
+
+
+def _become_reef(command: list[str], arguments: list[str], adapter: Adapter, scenario: str) -> None:
+    """Replace this process by the `reef` command behind a word. Does not return."""
+    extra = ["--adapter", adapter.name] if command == ["versions", "install"] else []
+    argv = [*command, "--scenario", scenario, *extra, *arguments[1:]]
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "reef.cli.app", *argv])
+
+
+def _help(adapter: Adapter) -> str:
+    lines = [f"reef-{adapter.name} runs {adapter.title} on the harness that reef installed.", ""]
+    lines += [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    lines += ["", f"Anything else goes to {adapter.title}: reef-{adapter.name} --help", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -210,6 +210,13 @@ clear_python_variables() {
     export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_REQUIRE_VIRTUALENV=0
 }
 
+# pip asks rustc for its version, and where rustc is rustup's stand-in, that alone would make ~/.rustup.
+keep_rustup_out() {
+    if [ -z "${RUSTUP_HOME:-}" ] && [ ! -d "$HOME/.rustup" ]; then
+        export RUSTUP_HOME="$CACHE/rustup"
+    fi
+}
+
 # logged COMMAND…: its output goes to the log; a failure shows the end of it.
 logged() {
     "$@" >>"$LOG" 2>&1 && return
@@ -491,6 +498,7 @@ usage() {
 
 main() {
     find_places
+    keep_rustup_out
     command=${1:-install}
     [ $# -eq 0 ] || shift
     case "$command" in

@@ -96,7 +96,7 @@ def redact(body: bytes) -> tuple[bytes, int]:
             if not kinds <= found and trigger.search(body, start, start + _PIECE + _OVERLAP):
                 found |= kinds
     total = 0
-    for kind, pattern in _BYTES:
+    for kind, pattern in _BYTES if found else ():
         if kind in found:
             body, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", body)
             total += count

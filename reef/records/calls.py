@@ -14,7 +14,7 @@ from typing import Any, Literal
 from reef import events
 from reef.errors import NotFound
 from reef.ids import from_blob, to_blob, utc_now
-from reef.records.parts import Prepared, prepare, put
+from reef.records.parts import Place, Prepared, prepare, put
 from reef.records.redact import redact, redact_text
 from reef.records.rows import dump_json
 
@@ -91,16 +91,18 @@ class Settlement:
 
 
 _OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
- version, engine, load_id, request_chain, request_bytes, request_hash, started_at, redactions, tags_json, side_call,
- preview)
- VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_SETTLE = """UPDATE records SET state = ?, response_chain = ?, raw_chain = ?, response_bytes = ?, response_hash = ?,
+ version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
+ tags_json, side_call, preview)
+ VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_SETTLE = """UPDATE records SET state = ?, response_part = ?, response_chain = ?, raw_part = ?, raw_chain = ?,
+ response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
  finish_reason = ?, redactions = redactions + ?, trainable = ?, attempts_json = ?, notes_json = ?, answer_preview = ?,
- model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE id = ? AND state = 'open'
- RETURNING sequence, scenario, streaming"""
-_ATTACH = """UPDATE records SET request_chain = ?, request_bytes = ?, request_hash = ?, redactions = redactions + ?
- WHERE id = ?"""
+ model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE sequence = ?"""
+# Asking first costs less than half of what RETURNING does.
+_FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
+_ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
+ redactions = redactions + ? WHERE id = ?"""
 _FLUSH = "INSERT INTO progress (record, body) SELECT sequence, ? FROM records WHERE id = ? AND state = 'open'"
 _TELL = "INSERT INTO events (at, kind, scenario, ids_json, state) VALUES (?, ?, ?, ?, ?)"
 
@@ -115,12 +117,12 @@ def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
     """Store the row of a call that has arrived, state `open`, and return its sequence."""
     body = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
     preview = redact_text(call.preview) if call.redact else call.preview
-    chain = None if body is None else put(conn, body.prepared)
+    place = _put(conn, body)
     cursor = conn.execute(
         _OPEN,
         (
             to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, call.model, call.streaming,
-            call.source, call.adapter, call.version, call.engine, call.load_id, chain,
+            call.source, call.adapter, call.version, call.engine, call.load_id, *place,
             body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
             call.started_at, body.redactions if body else 0, dump_json(call.tags), call.side_call,
             preview[:PREVIEW_CHARS] if preview else None,
@@ -132,8 +134,8 @@ def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
 
 def attach_request(conn: sqlite3.Connection, receipt: str, body: Body) -> None:
     """Add the request's body to a row that was opened without it."""
-    chain = put(conn, body.prepared)
-    conn.execute(_ATTACH, (chain, body.received_bytes, body.prepared.hash, body.redactions, to_blob(receipt)))
+    place = put(conn, body.prepared)
+    conn.execute(_ATTACH, (*place, body.received_bytes, body.prepared.hash, body.redactions, to_blob(receipt)))
 
 
 def flush_progress(conn: sqlite3.Connection, receipt: str, text: bytes) -> None:
@@ -146,30 +148,31 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
 
     Raises NotFound when the call was never opened.
     """
+    row = conn.execute(_FIND, (to_blob(receipt),)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no record {receipt}", "reef records list")
+    sequence, scenario, streaming, state = row
+    if state != "open":
+        return
     body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
     raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
     preview = redact_text(end.answer_preview) if end.redact else end.answer_preview
     error = redact_text(end.error)
     redactions = (body.redactions if body else 0) + (raw.redactions if raw else 0)
-    blob = to_blob(receipt)
-    row = conn.execute(
+    conn.execute(
         _SETTLE,
         (
-            end.state, body and put(conn, body.prepared), raw and put(conn, raw.prepared),
+            end.state, *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status, error,
             end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens, end.cached_tokens,
             end.finish_reason, redactions, end.trainable and end.state == "complete" and not redactions,
             dump_json(end.attempts), dump_json(end.notes), preview[:PREVIEW_CHARS] if preview else None,
-            end.model, end.load_id, blob,
+            end.model, end.load_id, sequence,
         ),
-    ).fetchone()  # fmt: skip
-    if row is None:
-        if conn.execute("SELECT 1 FROM records WHERE id = ?", (blob,)).fetchone() is None:
-            raise NotFound(f"there is no record {receipt}", "reef records list")
-        return
-    if row[2]:
-        conn.execute("DELETE FROM progress WHERE record = ?", (row[0],))
-    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, row[1], _ids(receipt), end.state))
+    )  # fmt: skip
+    if streaming:
+        conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
+    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, scenario, _ids(receipt), end.state))
 
 
 def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], bytes] | None = None) -> int:
@@ -188,8 +191,11 @@ def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], byte
             from_blob(blob),
             Settlement("interrupted", response=response, error=INTERRUPTED, answer_preview=shown or None),
         )
-        conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
     return len(rows)
+
+
+def _put(conn: sqlite3.Connection, body: Body | None) -> Place:
+    return (None, None) if body is None else put(conn, body.prepared)
 
 
 def _ids(receipt: str) -> str:

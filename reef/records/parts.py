@@ -1,9 +1,10 @@
 """Bodies as parts that are stored once, and chains of parts that share their beginnings.
 
 An agent sends its whole conversation with every call. `reef.records.spans` cuts a body at places that depend only on
-what came before them; equal spans are one row of `parts`. A body is a chain of nodes, each its predecessor plus one
-part, or plus one child chain: the elements of an array such as the messages. A node's hash stands for everything up to
-it, so two bodies with the same beginning share its nodes, and a call costs what is new in it.
+what came before them; equal spans are one row of `parts`. A short body is one part. A longer one is a chain of nodes,
+each its predecessor plus one part, or plus one child chain: the elements of an array such as the messages. A node's
+hash stands for everything up to it, so two bodies with the same beginning share its nodes, and a call costs what is
+new in it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ _CHILD = b"c"
 _PART = b"p"
 _contexts = threading.local()
 
+Place = tuple[int | None, int | None]
+"""Where a body is: the sequence of its only part, or that of its chain's last node; neither when it is not stored."""
+
 _FIND_PART = "SELECT sequence FROM parts WHERE hash = ?"
 _ADD_PART = "INSERT INTO parts (hash, size, codec, body) VALUES (?, ?, ?, ?)"
+_ADD_NEW_PART = _ADD_PART + " ON CONFLICT (hash) DO NOTHING"
 _FIND_NODE = "SELECT sequence FROM chains WHERE hash = ?"
 _ADD_NODE = "INSERT INTO chains (hash, previous, part, child) VALUES (?, ?, ?, ?)"
 _WALK = """WITH RECURSIVE walk(previous, part, child) AS (
@@ -36,8 +41,8 @@ _WALK = """WITH RECURSIVE walk(previous, part, child) AS (
 
 
 def digest(data: Span) -> bytes:
-    """The 16 bytes that stand for `data` (BLAKE2b)."""
-    return hashlib.blake2b(data, digest_size=16).digest()
+    """The 16 bytes that stand for `data`: the first half of its SHA-256, which most processors have built in."""
+    return hashlib.sha256(data).digest()[:16]
 
 
 @dataclass
@@ -57,12 +62,16 @@ class Prepared:
 
     size: int
     hash: bytes
+    whole: bytes | None
+    """The body, when it is one part; it has no nodes then."""
     nodes: list[Node]
     packed: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
     """Parts that are compressed already, by hash."""
 
     def parts(self) -> Iterable[tuple[bytes, Span]]:
         """Every part of the body, as `(hash, bytes)`."""
+        if self.whole is not None:
+            yield self.hash, self.whole
         for node in self.nodes:
             for inner in node.child or (node,):
                 if inner.part is not None:
@@ -72,22 +81,16 @@ class Prepared:
 def prepare(body: bytes) -> Prepared:
     """Cut and hash `body`. Pure, needs no connection."""
     layout = split(body)
-    whole = digest(body)
-    if len(layout) == 1 and layout[0] is body:
-        return Prepared(len(body), whole, [Node(_node_hash(b"", _PART, whole), body, whole)])
-    if not _joins(layout, body):
-        layout = [body]
-    return Prepared(len(body), whole, _nodes(layout))
+    if layout[0] is body or not _joins(layout, body):
+        return Prepared(len(body), digest(body), body, [])
+    return Prepared(len(body), digest(body), None, _nodes(layout))
 
 
-def put(conn: sqlite3.Connection, body: Prepared) -> int:
-    """Store what is new of a body and return its chain: the sequence of its last node."""
-    return _put_nodes(conn, body.nodes, body.packed)
-
-
-def put_body(conn: sqlite3.Connection, body: bytes) -> int:
-    """`prepare` and `put` in one, for bodies that are not large."""
-    return put(conn, prepare(body))
+def put(conn: sqlite3.Connection, body: Prepared) -> Place:
+    """Store what is new of a body and return where it is."""
+    if body.whole is not None:
+        return _put_whole(conn, body.hash, body.whole, body.packed), None
+    return None, _put_nodes(conn, body.nodes, body.packed)
 
 
 def put_parts(conn: sqlite3.Connection, packed: dict[bytes, tuple[int, str, bytes]]) -> None:
@@ -102,11 +105,16 @@ def missing(conn: sqlite3.Connection, body: Prepared) -> set[bytes]:
     return {name for name, _ in body.parts() if conn.execute(_FIND_PART, (name,)).fetchone() is None}
 
 
-def get_body(conn: sqlite3.Connection, chain: int) -> bytes:
-    """The bytes of a chain. Raises Failed when the store has lost a piece of it."""
+def get_body(conn: sqlite3.Connection, place: Place) -> bytes | None:
+    """The bytes that are stored at `place`, None for nowhere. Raises Failed when the store has lost a piece."""
+    part, chain = place
+    if part is not None:
+        return _get_part(conn, part)
+    if chain is None:
+        return None
     pieces: list[bytes] = []
     _collect(conn, chain, pieces, {})
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return b"".join(pieces)
 
 
 def pack(data: Span) -> tuple[str, bytes | memoryview]:
@@ -138,7 +146,7 @@ def unpack(codec: str, size: int, data: bytes) -> bytes:
 
 
 def _node_hash(previous: bytes, kind: bytes, content: bytes) -> bytes:
-    return hashlib.blake2b(previous + kind + content, digest_size=16).digest()
+    return hashlib.sha256(previous + kind + content).digest()[:16]
 
 
 def _nodes(layout: Layout) -> list[Node]:
@@ -209,6 +217,22 @@ def _put_part(conn: sqlite3.Connection, name: bytes, data: Span, packed: dict[by
     return int(conn.execute(_ADD_PART, (name, len(data), codec, body)).lastrowid or 0)
 
 
+def _put_whole(conn: sqlite3.Connection, name: bytes, data: bytes, packed: dict[bytes, tuple[str, bytes]]) -> int:
+    """A body that is one part is nearly always new, so it is compressed and stored without asking first."""
+    codec, stored = packed.get(name) or pack(data)
+    cursor = conn.execute(_ADD_NEW_PART, (name, len(data), codec, stored))
+    if cursor.rowcount:
+        return int(cursor.lastrowid or 0)
+    return int(conn.execute(_FIND_PART, (name,)).fetchone()[0])
+
+
+def _get_part(conn: sqlite3.Connection, part: int) -> bytes:
+    row = conn.execute("SELECT codec, size, body FROM parts WHERE sequence = ?", (part,)).fetchone()
+    if row is None:
+        raise Failed(f"the store has lost part {part}", "reef status")
+    return unpack(*row)
+
+
 def _collect(conn: sqlite3.Connection, chain: int, pieces: list[bytes], known: dict[int, bytes]) -> None:
     nodes = conn.execute(_WALK, (chain,)).fetchall()
     if not nodes:
@@ -218,8 +242,5 @@ def _collect(conn: sqlite3.Connection, chain: int, pieces: list[bytes], known: d
             _collect(conn, child, pieces, known)
         else:
             if part not in known:
-                row = conn.execute("SELECT codec, size, body FROM parts WHERE sequence = ?", (part,)).fetchone()
-                if row is None:
-                    raise Failed(f"the store has lost part {part}", "reef status")
-                known[part] = unpack(*row)
+                known[part] = _get_part(conn, part)
             pieces.append(known[part])

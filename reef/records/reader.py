@@ -92,14 +92,14 @@ class Reader:
 
     def request_bytes(self, receipt: str) -> bytes | None:
         """The request exactly as received, redacted credentials aside; None when it is not stored. Raises NotFound."""
-        return self._body(receipt, "request_chain", "request_hash")
+        return self._body(receipt, "request", "request_hash")
 
     def response_bytes(self, receipt: str) -> bytes | None:
         """The reply's body, a stream folded to one; None when there is none. Raises NotFound.
 
         Of a stream that is running, the text that was flushed so far.
         """
-        body = self._body(receipt, "response_chain", "response_hash")
+        body = self._body(receipt, "response", "response_hash")
         if body is not None:
             return body
         pieces = self._all(
@@ -111,7 +111,7 @@ class Reader:
 
     def raw_bytes(self, receipt: str) -> bytes | None:
         """The event stream as it came, when `records.keep_raw_streams` was on. Raises NotFound."""
-        return self._body(receipt, "raw_chain", None)
+        return self._body(receipt, "raw", None)
 
     def reports(
         self, scenario: str | None = None, record: str | None = None, limit: int = 100, withdrawn: bool = True
@@ -320,16 +320,16 @@ class Reader:
             values += [f"%{text.translate(_ESCAPE)}%"] * len(columns)
         return where, values
 
-    def _body(self, receipt: str, chain: str, hash: str | None) -> bytes | None:
+    def _body(self, receipt: str, name: str, hash: str | None) -> bytes | None:
         with self._lock:
-            rows = self._all(f"SELECT {chain}, {hash or 'NULL'} FROM records WHERE id = ?", to_blob(receipt))
+            rows = self._all(
+                f"SELECT {name}_part, {name}_chain, {hash or 'NULL'} FROM records WHERE id = ?", to_blob(receipt)
+            )
             if not rows:
                 raise NotFound(f"there is no record {receipt}", "reef records list")
-            stored, wanted = rows[0]
-            if stored is None:
-                return None
-            body = parts.get_body(self._connection(), stored)
-        if wanted is not None and parts.digest(body) != wanted:
+            part, chain, wanted = rows[0]
+            body = parts.get_body(self._connection(), (part, chain))
+        if body is not None and wanted is not None and parts.digest(body) != wanted:
             raise Failed(f"a stored body of record {receipt} is damaged", "reef status")
         return body
 

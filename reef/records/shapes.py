@@ -35,7 +35,9 @@ def record(row: tuple[Any, ...]) -> Row:
     return shape
 
 
-SELECT_RECORD_DETAILS = "SELECT attempts_json, notes_json, tags_json, request_hash, raw_chain FROM records"
+SELECT_RECORD_DETAILS = (
+    "SELECT attempts_json, notes_json, tags_json, request_hash, coalesce(raw_part, raw_chain) FROM records"
+)
 
 
 def record_details(row: tuple[Any, ...]) -> Row:

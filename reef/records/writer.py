@@ -1,10 +1,9 @@
 """The one writer: a thread with its own connection that commits what is waiting as one group.
 
-An operation is a function of the connection. It runs in a savepoint of its group's transaction, so that its exception
-undoes it alone; its future resolves after the group's COMMIT has reached the disk. An operation may be run again when
-its group could not be committed, so it must do nothing but talk to the connection, and must not begin or end
-transactions itself. Trouble with the file (locked, full) fails the waiting futures with `RecordingFailed`; the thread
-goes on, counts what was lost and writes again as soon as the file allows it.
+An operation is a function of the connection; its exception undoes it alone, and its future resolves after its group's
+COMMIT has reached the disk. An operation may be run more than once before that, so it must do nothing but talk to the
+connection, and must not begin or end transactions itself. Trouble with the file (locked, full) fails the waiting
+futures with `RecordingFailed`; the thread goes on, counts what was lost and writes again as soon as the file allows it.
 """
 
 from __future__ import annotations
@@ -171,13 +170,11 @@ class Writer:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            if self._lost != self._lost_told:
-                rows.add_event(connection, events.RECORDING_LOST, None, {"lost": self._lost - self._lost_told})
+            self._tell_lost(connection)
             if len(group) == 1:
                 self._run_alone(connection, group[0])
             else:
-                for item in group:
-                    _run_in_savepoint(connection, item)
+                self._run_together(connection, group)
             if connection.in_transaction:
                 connection.execute("COMMIT")
                 self._lost_told = self._lost
@@ -188,6 +185,20 @@ class Writer:
             listener()
         return None
 
+    def _run_together(self, connection: sqlite3.Connection, group: list[_Item]) -> None:
+        """Run a group without savepoints; when one of it raises, start over with one for each."""
+        try:
+            for item in group:
+                item.outcome = (True, item.operation(connection))
+        except Exception as error:
+            if _is_file_trouble(error):
+                raise
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            self._tell_lost(connection)
+            for item in group:
+                _run_in_savepoint(connection, item)
+
     def _run_alone(self, connection: sqlite3.Connection, item: _Item) -> None:
         """A group of one needs no savepoint: its transaction is its own."""
         try:
@@ -197,6 +208,10 @@ class Writer:
                 raise
             item.outcome = (False, error)
             connection.execute("ROLLBACK")
+
+    def _tell_lost(self, connection: sqlite3.Connection) -> None:
+        if self._lost != self._lost_told:
+            rows.add_event(connection, events.RECORDING_LOST, None, {"lost": self._lost - self._lost_told})
 
     def _fail(self, group: list[_Item], error: sqlite3.Error) -> None:
         if self._connection.in_transaction:

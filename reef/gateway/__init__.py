@@ -1,0 +1,1 @@
+"""The path of every model call: relayed byte for byte, recorded from a copy."""

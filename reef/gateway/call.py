@@ -1,0 +1,27 @@
+"""Who makes a call and what it belongs to, as the daemon has resolved it before the gateway sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reef.records.calls import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Everything about a call that its body does not say."""
+
+    scenario: str
+    source: Source = "program"
+    session: str | None = None
+    """Key of the session whose token the call carries; it goes before every key that a client names itself."""
+    adapter: str | None = None
+    version: int | None = None
+    """Version that the caller has installed, or that the scenario serves."""
+    release_id: str | None = None
+    """Head of the scenario, for `x-reef-release-id`."""
+    side_call: bool = False
+    """Known not to be a turn of the conversation."""
+    reply_headers: Mapping[str, str] = field(default_factory=dict)
+    """More headers for the reply, such as `x-reef-scenario-created`."""

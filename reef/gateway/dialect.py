@@ -1,0 +1,181 @@
+"""What a wire format must say of itself, so that one relay serves all of them.
+
+A dialect reads copies: of the request to find out what it asks for, of the reply to fold it into one record. It makes
+only three things that a client sees: errors of reef's own, the receipt in a stream, and a model name where a call has
+none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from reef.errors import ReefError
+from reef.gateway.lenient import parse, storable
+
+PREVIEW_CHARACTERS = 200
+
+OPENAI_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+}
+"""OpenAI's word for what went wrong, by HTTP status; everything else is `server_error`."""
+
+SESSION_HEADERS = (
+    "x-reef-session",
+    "x-session-id",
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-affinity",
+    "thread-id",
+)
+"""Where clients name their session, first hit wins; the body comes after these."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """What a request asks for, read from a copy of its body."""
+
+    model: str | None
+    """The model it names, None when it names none."""
+    stream: bool
+    session: str | None
+    """Session key found in the body."""
+    preview: str
+    """First line of the last user message."""
+    tools: int
+    """How many tools it offers."""
+
+
+@dataclass(slots=True)
+class ReplyFacts:
+    """What a reply says, read from a copy."""
+
+    body: bytes | None = None
+    """The reply as one JSON body; None when there was nothing to fold."""
+    ended: bool = False
+    """Whether the reply's own terminal mark has come; always True for a whole JSON body."""
+    error: str | None = None
+    """Message of an error that the reply holds."""
+    finish_reason: str | None = None
+    preview: str = ""
+    """First line of the answer's text, or the tool calls."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error of reef's own, before a dialect has given it its shape."""
+
+    status: int
+    message: str
+    kind: str = "server_error"
+    """OpenAI's word for it; other dialects map it."""
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def problem_of(error: ReefError) -> Problem:
+    """An error of reef's as a problem; the hint is part of the message because model clients show nothing else."""
+    message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
+    return Problem(error.http_status, message, OPENAI_KINDS.get(error.http_status, "server_error"), error.code)
+
+
+class Fold(Protocol):
+    """Collects a copy of a stream and folds it into one reply."""
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes as they came; cheap, nothing is parsed yet."""
+
+    pending: int
+    """Bytes taken but not parsed yet."""
+
+    def catch_up(self) -> bytes:
+        """Parse what is pending. Returns the text said since the last time, as UTF-8."""
+
+    def facts(self, finished: bool = False) -> ReplyFacts:
+        """What has come so far, folded. `finished`: no more will come, so the last event needs no blank line."""
+
+    def ending(self, event: bytes, receipt: str) -> bytes:
+        """What to send in place of the ending event's bytes so that they carry `receipt`. After `facts`."""
+
+
+class Dialect(Protocol):
+    """One wire format."""
+
+    name: str
+    """`chat`, `responses`, `messages`: what a record stores and an engine lists."""
+    route: str
+    """Path below the engine's base address: `/chat/completions`."""
+    end_tokens: tuple[bytes, ...]
+    """A stretch of whole events that holds none of these does not hold the ending event."""
+
+    def read_request(self, body: bytes) -> RequestFacts:
+        """Raises InvalidInput when the body is not a JSON object."""
+
+    def with_model(self, body: bytes, model: str) -> bytes:
+        """`body` with a model name put in front; every other byte as it was."""
+
+    def is_end(self, event: bytes) -> bool | None:
+        """Whether an event, perhaps unfinished, ends the stream; None while that is open."""
+
+    def fold(self) -> Fold:
+        """A new fold for one stream."""
+
+    def read_reply(self, body: bytes) -> ReplyFacts:
+        """The facts of a reply that is one JSON body; a body that is no JSON has no facts."""
+
+    def error_body(self, problem: Problem) -> bytes:
+        """An error reply's JSON body."""
+
+    def error_event(self, problem: Problem) -> bytes:
+        """An error inside a stream, framed; no normal end follows."""
+
+
+def first_line(text: str) -> str:
+    """The first line of `text` that is not blank, cut to the length of a preview."""
+    for line in text[:20_000].splitlines():
+        if line.strip():
+            return storable(line.strip()[:PREVIEW_CHARACTERS])
+    return ""
+
+
+def session_from(headers: Mapping[str, str]) -> str | None:
+    """The session key that a request's headers name, None when there is none."""
+    for name in SESSION_HEADERS:
+        value = headers.get(name)
+        if value:
+            return storable(value[:256])
+    return None
+
+
+def session_in(body: Mapping[str, Any]) -> str | None:
+    """The session key that a request's body names: `metadata.user_id`, `prompt_cache_key`, `session_id`.
+
+    A `user_id` may be JSON that holds the session's id beside the device's.
+    """
+    metadata = body.get("metadata")
+    user = metadata.get("user_id") if isinstance(metadata, dict) else None
+    if isinstance(user, str) and user.startswith("{"):
+        try:
+            inside = parse(user.encode("utf-8", "surrogatepass"))
+        except ValueError:
+            inside = {}
+        user = inside.get("session_id") or user if isinstance(inside, dict) else user
+    for value in (
+        user,
+        body.get("prompt_cache_key"),
+        body.get("session_id"),
+    ):
+        if isinstance(value, str) and value:
+            return storable(value[:256])
+    return None

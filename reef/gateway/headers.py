@@ -1,0 +1,79 @@
+"""Which headers go on: everything but what belongs to one connection, to reef, or is a credential."""
+
+from __future__ import annotations
+
+from multidict import CIMultiDict, CIMultiDictProxy
+
+RECEIPT = "x-reef-agent-record-id"
+REQUEST_ID = "request-id"
+RELEASE = "x-reef-release-id"
+UNRECORDED = "x-reef-unrecorded"
+_OWN = "x-reef-"
+_TAG = "x-reef-tag-"
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_NOT_FORWARDED = _HOP_BY_HOP | {
+    "host",
+    "content-length",
+    # The body was decoded when it was read.
+    "content-encoding",
+    "accept-encoding",
+    "authorization",
+    "x-api-key",
+    "expect",
+}
+_NOT_RETURNED = _HOP_BY_HOP | {"content-length"}
+
+
+def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDict[str]:
+    """The headers of the upstream call: the client's without what ends here, then the engine's `own`.
+
+    The reply is asked for without compression: its bytes go on as they are, and a copy of them is the record.
+    """
+    dropped = _named_in(headers.get("connection"))
+    found: CIMultiDict[str] = CIMultiDict()
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _NOT_FORWARDED or lower in dropped or lower.startswith(_OWN):
+            continue
+        found.add(name, value)
+    found["accept-encoding"] = "identity"
+    for name, value in own.items():
+        found[name] = value
+    return found
+
+
+def returned(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
+    """The upstream's headers for the client. Whether other origins may read a reply is for the daemon to say."""
+    dropped = _named_in(headers.get("connection"))
+    found: CIMultiDict[str] = CIMultiDict()
+    for name, value in headers.items():
+        lower = name.lower()
+        if lower in _NOT_RETURNED or lower in dropped or lower.startswith((_OWN, "access-control-")):
+            continue
+        found.add(name, value)
+    return found
+
+
+def tags(headers: CIMultiDictProxy[str]) -> dict[str, str] | None:
+    """The `x-reef-tag-<name>` headers by name; None when there are none."""
+    found = {name.lower()[len(_TAG) :]: value for name, value in headers.items() if name.lower().startswith(_TAG)}
+    return found or None
+
+
+def _named_in(connection: str | None) -> frozenset[str]:
+    if not connection or connection.lower() in ("keep-alive", "close"):
+        return frozenset()
+    return frozenset(name.strip().lower() for name in connection.split(","))

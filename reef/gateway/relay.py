@@ -1,0 +1,191 @@
+"""The relay: one call in, one call out, the bytes of both unchanged, and a record of what went by.
+
+The order of one call: a receipt is made, the row is queued for the disk and the upstream is called at the same time;
+the reply's first byte leaves when the row is on disk (or without a receipt when that takes too long); the reply ends
+when its end is on disk too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+import aiohttp
+import yarl
+from aiohttp import web
+
+from reef.config import Settings
+from reef.engines.engine import Engine
+from reef.errors import InvalidInput, ReefError, TooLarge
+from reef.gateway import encodings, headers
+from reef.gateway.call import Call
+from reef.gateway.chat import ChatDialect
+from reef.gateway.delivery import ClientGone, Delivery
+from reef.gateway.dialect import Dialect, Problem, RequestFacts, problem_of, session_from
+from reef.gateway.recording import Recording
+from reef.gateway.running import Running, RunningCalls
+from reef.gateway.streamed import deliver_stream
+from reef.gateway.streaming import StreamCopy
+from reef.gateway.upstream import UpstreamCalls
+from reef.gateway.whole import deliver_folded, deliver_whole
+from reef.ids import new_id
+from reef.records.calls import LARGE, OpenRecord
+from reef.records.writer import Writer
+
+ENGINE_WAIT_S = 60.0
+"""How long a call waits for an engine that is still starting."""
+
+CHAT_DIALECT = ChatDialect()
+
+
+class Gateway:
+    """Answers model calls. One per daemon; made and used on its event loop."""
+
+    def __init__(self, writer: Writer, settings: Settings) -> None:
+        self._writer = writer
+        self._settings = settings
+        self._upstream = UpstreamCalls(settings.inference.connect_timeout_s, settings.inference.timeout_s)
+        self._calls = RunningCalls()
+
+    @property
+    def running(self) -> int:
+        """How many calls are being answered now."""
+        return len(self._calls)
+
+    async def relay(
+        self, request: web.Request, call: Call, engine: Engine, dialect: Dialect = CHAT_DIALECT
+    ) -> web.StreamResponse:
+        """Answer one model call. Never raises for what goes wrong with it: errors have the dialect's own shape.
+
+        The request's body may be unread. Ends early only by cancellation, when the client has gone.
+        """
+        if self._calls.draining:
+            return refusal(dialect, Problem(503, "reef is stopping", code="stopping"), call)
+        started = time.monotonic()
+        try:
+            body = await request.read()
+            facts = await _read(dialect, body)
+        except web.HTTPRequestEntityTooLarge:
+            limit = f"{request.client_max_size >> 20} MiB"
+            return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")), call)
+        except InvalidInput as error:
+            return refusal(dialect, problem_of(error), call)
+        if facts.model is None and engine.model is not None:
+            body = dialect.with_model(body, engine.model)
+        recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
+        recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
+        delivery = Delivery(request, call, dialect, facts, recording)
+        with self._calls.entered(Running(request, delivery)) as running:
+            try:
+                return await self._answer(request, engine, dialect, body, delivery)
+            except asyncio.CancelledError:
+                if not running.cut:
+                    delivery.client_gone()
+                    raise
+                running.take_over()
+                return await delivery.stopped()
+
+    async def models(self, request: web.Request, engine: Engine, dialect: Dialect = CHAT_DIALECT) -> web.StreamResponse:
+        """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
+        try:
+            await engine.ready(ENGINE_WAIT_S)
+            async with self._upstream.get(engine, "/models", request) as reply:
+                body = await reply.read()
+                if reply.status not in (404, 405, 501):
+                    return web.Response(status=reply.status, headers=headers.returned(reply.headers), body=body)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return refusal(dialect, self._upstream.problem(engine, error))
+        except ReefError as error:
+            return refusal(dialect, problem_of(error))
+        known = [{"id": engine.model, "object": "model", "created": 0, "owned_by": engine.name}] if engine.model else []
+        return web.json_response({"object": "list", "data": known})
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more calls, give the running ones `seconds`, then end them with the dialect's error."""
+        await self._calls.drain(seconds)
+
+    async def close(self) -> None:
+        """End what is left and close the connections to the upstreams."""
+        await self._calls.drain(0)
+        await self._upstream.close()
+
+    async def _answer(
+        self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery
+    ) -> web.StreamResponse:
+        try:
+            await engine.ready(ENGINE_WAIT_S)
+        except ReefError as error:
+            return await delivery.refused(problem_of(error))
+        delivery.load_id = engine.load_id
+        url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
+        try:
+            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            return await delivery.refused(self._upstream.problem(engine, error))
+        delivery.recording.first_byte_came()
+        engine.observed(None)
+        try:
+            return await self._deliver(reply, delivery)
+        except ClientGone:
+            delivery.client_gone()
+            return delivery.response or web.Response()
+        finally:
+            # Gives the connection back when the reply was read to its end, and closes it when it was not.
+            reply.release()
+
+    async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
+        delivery.status = reply.status
+        streams = reply.content_type == "text/event-stream" and reply.status < 400
+        if streams and not delivery.asked.stream:
+            return await deliver_folded(delivery, reply)
+        if streams and encodings.named(reply.headers) is None:
+            keep_raw = self._settings.records.keep_raw_streams
+            return await deliver_stream(delivery, reply, StreamCopy(delivery.dialect, delivery.recording, keep_raw))
+        return await deliver_whole(delivery, reply)
+
+    def _row(
+        self,
+        request: web.Request,
+        call: Call,
+        engine: Engine,
+        dialect: Dialect,
+        facts: RequestFacts,
+        receipt: str,
+    ) -> OpenRecord:
+        return OpenRecord(
+            receipt=receipt,
+            scenario=call.scenario,
+            dialect=dialect.name,
+            route=request.path,
+            request=None,
+            model=facts.model or engine.model,
+            streaming=facts.stream,
+            source=call.source,
+            session=call.session or session_from(request.headers) or facts.session,
+            adapter=call.adapter,
+            version=call.version,
+            engine=engine.name,
+            load_id=engine.load_id,
+            side_call=call.side_call,
+            preview=facts.preview or None,
+            tags=headers.tags(request.headers),
+            redact=self._settings.records.redact,
+        )
+
+
+def refusal(dialect: Dialect, problem: Problem, call: Call | None = None) -> web.Response:
+    """An error of reef's own, in the dialect's shape, for a call of which there is no record."""
+    extra: Mapping[str, str] = call.reply_headers if call is not None else {}
+    return web.Response(
+        status=problem.status,
+        body=dialect.error_body(problem),
+        content_type="application/json",
+        headers={**extra, **problem.headers},
+    )
+
+
+async def _read(dialect: Dialect, body: bytes) -> RequestFacts:
+    if len(body) > LARGE:
+        return await asyncio.to_thread(dialect.read_request, body)
+    return dialect.read_request(body)

@@ -1,0 +1,124 @@
+"""Finding values in a JSON body of many megabytes without parsing it: it must not hold the interpreter for long.
+
+A parser written in C keeps every other thread waiting until it is done; this walks the bytes in windows, so that a
+stream beside it goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from reef.gateway.lenient import parse
+
+_WINDOW = 256 * 1024
+_INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_PLAIN = re.compile(rb'[^"\[\]{}]*+')
+_BLANKS = re.compile(rb"[ \t\r\n]*+")
+_SCALAR = re.compile(rb"[^,\]} \t\r\n]++")
+_OPEN, _CLOSE = b"[{", b"]}"
+
+Span = tuple[int, int]
+
+
+def members(body: bytes) -> dict[str, Span]:
+    """The places of the values of the top-level object, by key; a key that is there twice has its last place.
+
+    Raises ValueError when `body` is not an object.
+    """
+    place = _skip(body, 0)
+    if body[place : place + 1] != b"{":
+        raise ValueError("not an object")
+    found: dict[str, Span] = {}
+    place = _skip(body, place + 1)
+    while body[place : place + 1] != b"}":
+        end = end_of_value(body, place)
+        key = parse(body[place:end])
+        place = _skip(body, end)
+        if not isinstance(key, str) or body[place : place + 1] != b":":
+            raise ValueError("not an object")
+        start = _skip(body, place + 1)
+        end = end_of_value(body, start)
+        found[key] = (start, end)
+        place = _next(body, end, b"}")
+    return found
+
+
+def elements(body: bytes, span: Span) -> Iterator[Span]:
+    """The places of the elements of the array at `span`. Raises ValueError when there is none."""
+    place = span[0]
+    if body[place : place + 1] != b"[":
+        raise ValueError("not an array")
+    place = _skip(body, place + 1)
+    while body[place : place + 1] != b"]":
+        end = end_of_value(body, place)
+        yield place, end
+        place = _next(body, end, b"]")
+
+
+def value(body: bytes, span: Span | None, limit: int = _WINDOW) -> Any:
+    """The parsed value at `span`; None when there is none or when it is longer than `limit` bytes."""
+    if span is None or span[1] - span[0] > limit:
+        return None
+    return parse(body[span[0] : span[1]])
+
+
+def end_of_value(body: bytes, start: int) -> int:
+    """The place behind the value that starts at `start`. Raises ValueError when it has no end."""
+    first = body[start : start + 1]
+    if first == b'"':
+        return _end_of_string(body, start)
+    if first not in (b"[", b"{"):
+        match = _SCALAR.match(body, start)
+        if match is None:
+            raise ValueError("a value is missing")
+        return match.end()
+    depth = 0
+    place = start
+    while True:
+        place = _run(_PLAIN, body, place)
+        token = body[place : place + 1]
+        if token == b'"':
+            place = _end_of_string(body, place)
+            continue
+        if not token:
+            raise ValueError("the body ends too early")
+        depth += 1 if token in _OPEN else -1
+        place += 1
+        if depth == 0:
+            return place
+
+
+def _end_of_string(body: bytes, start: int) -> int:
+    place = _run(_INSIDE_STRING, body, start + 1)
+    if body[place : place + 1] != b'"':
+        raise ValueError("a string has no end")
+    return place + 1
+
+
+def _run(pattern: re.Pattern[bytes], body: bytes, place: int) -> int:
+    """Go on with `pattern` window by window until it stops before a window's end."""
+    while True:
+        limit = place + _WINDOW
+        match = pattern.match(body, place, limit)
+        end = match.end() if match else place
+        # An escape that a window cuts in two is left for the next window.
+        if end < limit - 1 or end == place:
+            return end
+        place = end
+
+
+def _skip(body: bytes, place: int) -> int:
+    match = _BLANKS.match(body, place)
+    return match.end() if match else place
+
+
+def _next(body: bytes, end: int, close: bytes) -> int:
+    """The place of the next member or element, or of `close`."""
+    place = _skip(body, end)
+    if body[place : place + 1] == b",":
+        return _skip(body, place + 1)
+    if body[place : place + 1] != close:
+        raise ValueError("a comma is missing")
+    return place

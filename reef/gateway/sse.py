@@ -1,0 +1,172 @@
+"""Server-sent events: reading a copy of a stream, and finding the place where a stream ends without holding it up.
+
+Both take pieces of any size, cut anywhere, in every legal framing: `\\n`, `\\r\\n` or `\\r` line ends, no blank after
+the colon, comments, several data lines, a last event without a blank line behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_BETWEEN = re.compile(rb"(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")
+"""Empty lines and whole comment lines: what may stand between two events."""
+_HEAD_BYTES = 4096
+"""How much of an event is looked at to tell whether it is the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name (empty when it has none) and its data, lines joined by a newline."""
+
+    name: str
+    data: bytes
+
+
+class EventReader:
+    """Takes a copy of the bytes of a stream and gives the events that are complete."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._searched = 0
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """The events that `piece` completes."""
+        rest = self._rest
+        rest += piece
+        # A carriage return at the very end may be the first half of a line end.
+        limit = len(rest) - 1 if rest.endswith(b"\r") else len(rest)
+        events: list[Event] = []
+        start = 0
+        while match := _BLANK_LINE.search(rest, max(start, self._searched), limit):
+            event = parse_event(bytes(rest[start : match.start()]))
+            if event is not None:
+                events.append(event)
+            start = match.end()
+            self._searched = start
+        del rest[:start]
+        self._searched = max(0, len(rest) - 3)
+        return events
+
+    def finish(self) -> list[Event]:
+        """The last event when no blank line followed it."""
+        event = parse_event(bytes(self._rest))
+        self._rest.clear()
+        self._searched = 0
+        return [event] if event is not None else []
+
+
+def parse_event(text: bytes) -> Event | None:
+    """One event from its lines, without the blank line; None when it has no data."""
+    if text.startswith(b"data: ") and b"\n" not in text and b"\r" not in text:
+        return Event("", text[6:])
+    name = ""
+    data: list[bytes] = []
+    for line in _LINE_END.split(text.removeprefix(b"\xef\xbb\xbf")):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            data.append(value)
+        elif field == b"event":
+            name = value.decode("utf-8", "replace")
+    return Event(name, b"\n".join(data)) if data else None
+
+
+class EndWatch:
+    """Passes a stream's bytes on unchanged and stops exactly before the event that ends it.
+
+    Only bytes that may be the beginning of that event are held back; they are at most the few lines before its data
+    says what it is.
+    """
+
+    def __init__(self, is_end: Callable[[bytes], bool | None], tokens: tuple[bytes, ...]) -> None:
+        """`is_end` gets an event from its first line on, finished or not: True, False, or None while that is open.
+
+        A piece that starts and ends with an event, and holds none of `tokens`, is passed without a look inside.
+        """
+        self._is_end = is_end
+        self._tokens = tokens
+        self._undecided = bytearray()
+        self._inside = False
+        self._tail = b""
+        self.ended = False
+        """Whether the ending event has begun."""
+
+    def feed(self, piece: bytes) -> tuple[bytes, bytes]:
+        """What may go out now, and the bytes from the ending event on (empty before it has come)."""
+        if self.ended:
+            return b"", piece
+        between = not self._inside and not self._undecided
+        whole = between and piece.startswith(b"data: ") and piece.endswith(b"\n\n")
+        if whole and not any(token in piece for token in self._tokens):
+            return piece, b""
+        return self._look(piece)
+
+    def finish(self) -> tuple[bytes, bytes]:
+        """The same for the end of the stream: whatever was held back goes out."""
+        held = bytes(self._undecided)
+        self._undecided.clear()
+        if held and not self.ended and self._is_end(held + b"\n\n"):
+            self.ended = True
+            return b"", held
+        return held, b""
+
+    def _look(self, piece: bytes) -> tuple[bytes, bytes]:
+        data = bytes(self._undecided) + piece
+        self._undecided.clear()
+        place = 0
+        while place < len(data):
+            if self._inside:
+                place = self._leave(data, place)
+                continue
+            place = _BETWEEN.match(data, place).end()  # type: ignore[union-attr]
+            if place == len(data):
+                break
+            verdict = self._is_end(_head(data, place))
+            if verdict is None:
+                self._undecided += data[place:]
+                return data[:place], b""
+            if verdict:
+                self.ended = True
+                return data[:place], data[place:]
+            self._inside = True
+        return data, b""
+
+    def _leave(self, data: bytes, place: int) -> int:
+        """The place behind the blank line that ends the event, or the end of `data` when that has not come."""
+        # The blank line may have begun in bytes that are gone already.
+        text = self._tail + data[place:]
+        match = _BLANK_LINE.search(text)
+        if match is None:
+            self._tail = text[-3:]
+            return len(data)
+        after = place + match.end() - len(self._tail)
+        self._tail = b""
+        self._inside = False
+        return after
+
+
+def _head(data: bytes, place: int) -> bytes:
+    """The event at `place` as far as it has come, or its beginning when it is long."""
+    head = data[place : place + _HEAD_BYTES]
+    match = _BLANK_LINE.search(head)
+    return head[: match.end()] if match else head
+
+
+def first_data(event: bytes) -> tuple[bytes, bool] | None:
+    """The first data line of an event that may be unfinished, and whether that line is complete; None without one."""
+    place = 0
+    for match in _LINE_END.finditer(event):
+        data = _data(event[place : match.start()])
+        if data is not None:
+            return data, True
+        place = match.end()
+    data = _data(event[place:])
+    return None if data is None else (data, False)
+
+
+def _data(line: bytes) -> bytes | None:
+    return line[5:].removeprefix(b" ") if line.startswith(b"data:") else None

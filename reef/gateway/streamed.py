@@ -1,0 +1,56 @@
+"""Sending a stream of events on as it comes, and putting the receipt in front of its end."""
+
+from __future__ import annotations
+
+import aiohttp
+from aiohttp import web
+
+from reef.engines.upstream import why
+from reef.gateway import headers
+from reef.gateway.delivery import ClientGone, Delivery
+from reef.gateway.dialect import Problem
+from reef.gateway.streaming import StreamCopy
+from reef.records.calls import State
+
+_NO_END = "the stream ended without its last event"
+
+
+async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy: StreamCopy) -> web.StreamResponse:
+    """Relay `reply` to its end. Raises ClientGone."""
+    delivery.stream = copy
+    await delivery.begin(reply.status, headers.returned(reply.headers))
+    try:
+        while piece := await reply.content.readany():
+            copy.take(piece)
+            await _pass_on(delivery, copy, *copy.watch.feed(piece))
+    except ClientGone:
+        raise
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return await _broken(delivery, f"the model server broke off: {why(error)}")
+    await _pass_on(delivery, copy, *copy.watch.finish())
+    if not delivery.recording.settled:
+        facts = copy.fold.facts(finished=True)
+        state: State = "failed" if facts.error else "partial"
+        await delivery.settle(delivery.end(state, facts, facts.error or _NO_END))
+    return await delivery.finish()
+
+
+async def _pass_on(delivery: Delivery, copy: StreamCopy, passing: bytes, ending: bytes) -> None:
+    if passing:
+        await delivery.write(passing)
+    if not ending:
+        return
+    if not delivery.recording.settled:
+        facts = copy.fold.facts(finished=True)
+        stored = await delivery.settle(delivery.end("failed" if facts.error else "complete", facts))
+        if stored:
+            ending = copy.fold.ending(ending, delivery.recording.receipt)
+    await delivery.write(ending)
+
+
+async def _broken(delivery: Delivery, message: str) -> web.StreamResponse:
+    """The upstream broke off: the client is told in the stream, unless the stream had ended already."""
+    if delivery.recording.settled:
+        return await delivery.finish()
+    await delivery.settle(delivery.end("failed", delivery.said(), message))
+    return await delivery.break_off(Problem(502, message, "api_error", "upstream_broke_off"))

@@ -1,0 +1,48 @@
+"""The copy of a running stream: folded for the record, kept raw when that is wanted, flushed now and then."""
+
+from __future__ import annotations
+
+import time
+
+from reef.gateway.dialect import Dialect
+from reef.gateway.recording import Recording
+from reef.gateway.sse import EndWatch
+
+FLUSH_EVERY_S = 0.9
+FLUSH_BYTES = 64 * 1024
+
+
+class StreamCopy:
+    """What has gone by of one stream."""
+
+    def __init__(self, dialect: Dialect, recording: Recording, keep_raw: bool) -> None:
+        self.fold = dialect.fold()
+        self.watch = EndWatch(dialect.is_end, dialect.end_tokens)
+        self._recording = recording
+        self._kept: bytearray | None = bytearray() if keep_raw else None
+        self._flushed_at = time.monotonic()
+
+    @property
+    def raw(self) -> bytes | None:
+        """The stream's bytes, when they are kept."""
+        return None if self._kept is None else bytes(self._kept)
+
+    def take(self, piece: bytes) -> None:
+        """Copy the next bytes; a lot of them is flushed at once."""
+        self.fold.feed(piece)
+        if self._kept is not None:
+            self._kept += piece
+        if self.fold.pending >= FLUSH_BYTES:
+            self._flush(time.monotonic())
+
+    def flush_if_due(self) -> None:
+        """Flush what has come, when there is something and the last flush is long enough ago."""
+        now = time.monotonic()
+        if self.fold.pending and now - self._flushed_at >= FLUSH_EVERY_S:
+            self._flush(now)
+
+    def _flush(self, now: float) -> None:
+        self._flushed_at = now
+        said = self.fold.catch_up()
+        if not self._recording.settled:
+            self._recording.flush(said)

@@ -1,0 +1,125 @@
+"""Calls to engines over one pool of connections."""
+
+from __future__ import annotations
+
+import io
+from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import yarl
+from aiohttp import web
+
+from reef.engines.engine import Engine
+from reef.engines.upstream import why
+from reef.gateway.dialect import Problem
+from reef.gateway.headers import forwarded
+
+KEPT_ALIVE_S = 15.0
+LIST_TIMEOUT_S = 10.0
+_IN_PIECES_ABOVE = 1024 * 1024
+
+
+class UpstreamCalls:
+    """The connections of one gateway. Nothing is retried but a request that met a connection already dead."""
+
+    def __init__(self, connect_timeout_s: float, read_timeout_s: float) -> None:
+        self._connect_timeout_s = connect_timeout_s
+        self._read_timeout_s = read_timeout_s
+        self._kept: aiohttp.ClientSession | None = None
+        self._fresh: aiohttp.ClientSession | None = None
+
+    async def post(
+        self, engine: Engine, url: yarl.URL, request: web.Request, body: bytes, attempts: list[dict[str, Any]]
+    ) -> aiohttp.ClientResponse:
+        """Send the call and return when the reply's headers have come.
+
+        A kept connection may have died unseen; then no byte of a reply has come, and the call is sent once more over
+        a fresh one, noted in `attempts`. Raises aiohttp.ClientError, TimeoutError or OSError.
+        """
+        found = forwarded(request.headers, engine.headers())
+        trace = SimpleNamespace(reused=False)
+        try:
+            return await self._session().post(
+                url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False,
+                trace_request_ctx=trace,
+            )  # fmt: skip
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if not trace.reused or isinstance(error, aiohttp.ClientConnectorError):
+                raise
+            attempts.append({"error": why(error), "connection": "kept alive"})
+        attempts.append({"connection": "fresh"})
+        return await self._session(fresh=True).post(
+            url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False
+        )
+
+    def get(
+        self, engine: Engine, route: str, request: web.Request
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """A small request whose reply is read whole."""
+        url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
+        return self._session().get(
+            url,
+            headers=forwarded(request.headers, engine.headers()),
+            proxy=engine.proxy,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=LIST_TIMEOUT_S),
+        )
+
+    def problem(self, engine: Engine, error: BaseException) -> Problem:
+        """A connection failure as an error for the client, in words without keys; the engine is told as well."""
+        reason = why(error)
+        engine.observed(f"it cannot be reached: {reason}")
+        timed_out = isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError)
+        message = f"the model server at {engine.base_url} cannot be reached: {reason}"
+        return Problem(504 if timed_out else 502, message, "api_error", "upstream_unreachable")
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for session in (self._kept, self._fresh):
+            if session is not None:
+                await session.close()
+
+    def _session(self, fresh: bool = False) -> aiohttp.ClientSession:
+        found = self._fresh if fresh else self._kept
+        if found is None:
+            found = self._make(fresh)
+            if fresh:
+                self._fresh = found
+            else:
+                self._kept = found
+        return found
+
+    def _make(self, fresh: bool) -> aiohttp.ClientSession:
+        connector = (
+            aiohttp.TCPConnector(limit=0, force_close=True)
+            if fresh
+            else aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_ALIVE_S)
+        )
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._connect_timeout_s, sock_read=self._read_timeout_s
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=timeout,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("user-agent", "accept", "content-type"),
+            trace_configs=None if fresh else [_reuse_trace()],
+        )
+
+
+def _reuse_trace() -> aiohttp.TraceConfig:
+    async def reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+        if context.trace_request_ctx is not None:
+            context.trace_request_ctx.reused = True
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(reused)
+    return trace
+
+
+def _payload(body: bytes) -> bytes | io.BytesIO:
+    """A large body goes out in pieces; as one it would keep the loop from everything else."""
+    return io.BytesIO(body) if len(body) > _IN_PIECES_ABOVE else body

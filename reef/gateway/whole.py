@@ -1,0 +1,97 @@
+"""Sending on a reply that is one body, and folding a stream that nobody asked for into one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+
+from reef.engines.upstream import why
+from reef.gateway import encodings, headers
+from reef.gateway.delivery import ClientGone, Delivery
+from reef.gateway.dialect import Problem, ReplyFacts
+from reef.records.calls import LARGE, State
+
+
+async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Relay one body: at once when it has come in one piece, else as it comes, its end waiting for the record.
+
+    Raises ClientGone.
+    """
+    found = headers.returned(reply.headers)
+    length = reply.content_length
+    pieces: list[bytes] = []
+    size = sent = 0
+    try:
+        while piece := await reply.content.readany():
+            pieces.append(piece)
+            size += len(piece)
+            if size == length or reply.content.at_eof():
+                break
+            if delivery.response is None:
+                await delivery.begin(reply.status, found, length)
+            await delivery.write(piece)
+            sent = len(pieces)
+    except ClientGone:
+        raise
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return await _broken(delivery, b"".join(pieces), f"the model server broke off: {why(error)}")
+    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    facts = await _read(delivery, reply, body)
+    if reply.status >= 400 and not facts.error:
+        facts.error = f"the model server answered with status {reply.status}"
+    state: State = "failed" if facts.error else "complete" if facts.ended else "partial"
+    end = delivery.end(state, facts)
+    if delivery.response is None:
+        return await delivery.send_whole(reply.status, found, body, end)
+    await delivery.settle(end)
+    for piece in pieces[sent:]:
+        await delivery.write(piece)
+    return await delivery.finish()
+
+
+async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
+    """Answer with one JSON body although the upstream streams: the client did not ask for a stream."""
+    fold = delivery.dialect.fold()
+    try:
+        body = await reply.read()
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return await _broken(delivery, b"", f"the model server broke off: {why(error)}")
+    plain = encodings.decoded(encodings.named(reply.headers), body)
+    fold.feed(plain or b"")
+    facts = fold.facts(finished=True)
+    if facts.body is None or facts.error:
+        message = facts.error or "the model server answered with an event stream that holds no reply"
+        return await delivery.refused(Problem(502, message, "api_error", "unexpected_stream"))
+    found = headers.returned(reply.headers)
+    found.popall("content-encoding", None)
+    found["content-type"] = "application/json"
+    return await delivery.send_whole(
+        reply.status, found, facts.body, delivery.end("complete" if facts.ended else "partial", facts)
+    )
+
+
+async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) -> ReplyFacts:
+    """The facts of a body that has come, read from a plain copy."""
+
+    def read() -> ReplyFacts:
+        plain = encodings.decoded(encodings.named(reply.headers), body)
+        if plain is None:
+            return ReplyFacts(ended=True, error="the reply is compressed in a way that cannot be read")
+        if reply.content_type == "text/event-stream":
+            fold = delivery.dialect.fold()
+            fold.feed(plain)
+            return fold.facts(finished=True)
+        return delivery.dialect.read_reply(plain)
+
+    return await asyncio.to_thread(read) if len(body) > LARGE else read()
+
+
+async def _broken(delivery: Delivery, body: bytes, message: str) -> web.StreamResponse:
+    """The upstream broke off: an error where nothing was sent yet, else a reply that visibly has no end."""
+    problem = Problem(502, message, "api_error", "upstream_broke_off")
+    if delivery.response is None:
+        return await delivery.refused(problem)
+    await delivery.settle(delivery.end("failed", ReplyFacts(body=body or None, error=message)))
+    return await delivery.break_off(problem)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 _WORDS = re.compile(r"\[\[.*?\]\]", re.DOTALL)
+PROPOSER = "You write changes to a coding agent's harness."
+"""The first line of a proposer's system message."""
 _SIZES = {"kb": 1024, "mb": 1024 * 1024, "b": 1, "": 1}
 
 
@@ -174,20 +176,19 @@ class Script:
 
     def _proposal(self) -> str | None:
         """The entries that a proposer asked for, or None when this call is not a proposer's."""
-        system = "\n".join(
-            _content(message) for message in self.messages if message.get("role") in ("system", "developer")
-        )
-        if not ("JSON" in system and re.search(r"\b(entries|mutations)\b", system)):
+        system = next((_content(message) for message in self.messages if message.get("role") == "system"), "")
+        if system.splitlines()[:1] != [PROPOSER]:
             return None
-        match = re.search(r"<ask>(.*?)</ask>", self.user, re.DOTALL)
-        ask = (match.group(1) if match else self.user).strip()
+        material = "\n".join(_content(message) for message in self.messages if message.get("role") == "user")
+        match = re.search(r"^<<<ask-(\w+)>>>\n(.*?)\n<<<end-\1>>>$", material, re.DOTALL | re.MULTILINE)
+        ask = match.group(2).strip() if match else ""
         scripted = re.search(r"\[\[propose (.*)\]\]", ask, re.DOTALL)
         if scripted:
             return scripted.group(1)
-        text = ask.splitlines()[-1].strip() if ask else "Answer briefly."
+        text = _WORDS.sub("", ask).strip() or "Answer briefly."
         name = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-") or "rule"
-        entry = {"op": "create", "id": name, "kind": "rules", "config": {"text": text}}
-        return json.dumps({"summary": f"Add the rule {name}", "mutations": [entry]})
+        entry = {"op": "create", "id": name, "kind": "rules", "text": text}
+        return json.dumps({"entries": [entry], "summary": f"Add the rule {name}"})
 
 
 def _words(text: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """A scripted model server that speaks OpenAI chat completions: `python -m tests.fakes.openai_server --port 0`.
 
-It decides from the bytes of a request alone. A call whose system prompt asks for JSON entries gets valid entries made
+It decides from the bytes of a request alone. A call whose system message begins as a proposer's gets valid entries made
 from the ask; every other call gets a short reply. Words in double brackets in the last user message ask for more,
 and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
 

@@ -51,9 +51,8 @@ def add(
     paths = Paths.from_environ()
     chosen = scenario(paths, scenario_name, quiet=json)
     with daemon(paths) as client:
-        installing.run(client.install_agent(name), name)
         head = head_of(versions_of(client, chosen))
-        done = installing.run(client.install_harness(chosen, name, head, head), f"the harness of {name}")
+        done = installing.run(client.install_harness(chosen, name, head, head), name)
     if json:
         output.json_value(done)
         return

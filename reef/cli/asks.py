@@ -28,7 +28,7 @@ def list_asks(scenario_name: ScenarioOption = None, json: JsonOption = False) ->
     """
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)
-    found = read(paths, lambda client: client.asks(name)["asks"], lambda reader: reader.asks(name))
+    found = read(paths, lambda client: client.asks(name)["asks"], lambda reader: reader.asks(name), name)
     rows = sorted(found, key=lambda row: row["number"], reverse=True)
     if json:
         output.json_value(rows)
@@ -111,7 +111,7 @@ def _find(paths: Paths, name: str, ask: str) -> dict[str, Any]:
         raise NotFound(f"scenario {name} has no ask {ask}", f"reef asks list -s {name}")
 
     reference = ask if is_id(ask) else _number(ask)
-    return read(paths, lambda client: client.ask(reference, name), from_database)
+    return read(paths, lambda client: client.ask(reference, name), from_database, name)
 
 
 def _number(text: str) -> str:

@@ -17,7 +17,7 @@ ScenarioOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON: whole ids, times in RFC 3339 UTC.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many to show.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many to show.")]
 
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

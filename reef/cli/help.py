@@ -19,9 +19,7 @@ app = single()
 
 @command(app, examples=("reef help exit-codes", "reef help versions install"))
 def help(
-    topic: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC|COMMAND", help="`reef help` lists them.")
-    ] = None,
+    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC|COMMAND", help="`reef help` lists them.")] = None,
 ) -> None:
     """Show a help topic or a command's help.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,8 +15,6 @@ from reef.text import one_line
 def run(lines: Iterable[dict[str, Any]], what: str) -> dict[str, Any]:
     """Show the progress of an installation. Returns its `installed` object; raises the error that it ended with."""
     progress = output.Progress()
-    began = time.monotonic()
-    said = ""
     try:
         for line in lines:
             if "installed" in line:
@@ -25,13 +22,7 @@ def run(lines: Iterable[dict[str, Any]], what: str) -> dict[str, Any]:
                 return dict(line["installed"])
             if "progress" not in line:
                 continue
-            text = one_line(str(line["progress"]), 200)
-            seconds = line.get("seconds")
-            if seconds is not None:
-                progress.keep(f"  {ERR.paint(ERR.symbol('✓'), 'good')} {text:<44} {float(seconds):4.0f} s")
-            elif text != said:
-                progress.show(f"  {text}  {time.monotonic() - began:.0f} s" if progress.live else f"  {text}")
-            said = text
+            progress.show(f"  {one_line(str(line['progress']), 200)}")
     finally:
         progress.clear()
     raise Failed(f"the daemon ended the installation of {what} without an answer", "reef logs")

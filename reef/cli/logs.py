@@ -37,6 +37,7 @@ def logs(
     for line in last_lines(place, lines):
         output.data(safe(line))
     if follow:
+        output.flush()
         for line in new_lines(place):
             output.data(safe(line))
             output.flush()

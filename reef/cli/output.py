@@ -84,8 +84,8 @@ def traceback_text(text: str) -> None:
 
 
 def can_ask() -> bool:
-    """Whether a person can be asked: stdin and stderr are a terminal and it is not a CI run."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("CI") != "true"
+    """Whether a person can be asked: both stdin and stderr are a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(question: str, default: bool = False) -> bool:

@@ -9,7 +9,7 @@ from reef.paths import Paths
 app = single()
 
 
-@command(app, examples=("reef paths", 'sqlite3 -readonly "$(reef paths --json | jq -r .database)" .tables'))
+@command(app, examples=("reef paths", "reef paths --json | jq -r .database"))
 def paths(json: JsonOption = False) -> None:
     """Show where reef keeps its files.
 

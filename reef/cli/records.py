@@ -11,7 +11,7 @@ from reef.cli.group import JsonOption, LimitOption, ScenarioOption, command, nou
 from reef.cli.look import OUT, count, size, span
 from reef.cli.receipts import whole
 from reef.cli.scope import person_only, read
-from reef.errors import UsageError
+from reef.errors import NotFound, UsageError
 from reef.paths import Paths
 
 app = noun("List records, or show one with its request and reply. A record is one exchange with a model.")
@@ -41,6 +41,7 @@ def list_records(
             "records"
         ],
         lambda reader: reader.records(scenario=scenario_name, session=session, limit=limit, before=before, text=text),
+        scenario_name,
     )
     if json:
         output.json_value(rows)
@@ -93,9 +94,11 @@ def show(
 
 
 def _body(reader: Any, receipt: str, part: str) -> bytes:
-    reading = {"request": reader.request_bytes, "response": reader.response_bytes, "raw": reader.response_bytes}
+    reading = {"request": reader.request_bytes, "response": reader.response_bytes, "raw": reader.raw_bytes}
     found: bytes | None = reading[part](receipt)
-    return found or b""
+    if found is None:
+        raise NotFound(f"this record has no {'raw stream' if part == 'raw' else part}", "reef records list")
+    return found
 
 
 def _row(row: dict[str, Any]) -> list[str]:

@@ -45,8 +45,11 @@ def daemon(paths: Paths, start: bool | None = None) -> Iterator[Client]:
         yield client
 
 
-def read(paths: Paths, online: Callable[[Client], T], offline: Callable[[Reader], T]) -> T:
-    """Ask the daemon, or the database itself while the daemon is down. Raises DaemonUnreachable without either."""
+def read(paths: Paths, online: Callable[[Client], T], offline: Callable[[Reader], T], within: str | None = None) -> T:
+    """Ask the daemon, or the database itself while the daemon is down.
+
+    `within` is a scenario that must exist. Raises DaemonUnreachable when there is neither, NotFound.
+    """
     try:
         client = Client.connect(paths, start=False)
     except DaemonUnreachable:
@@ -57,6 +60,8 @@ def read(paths: Paths, online: Callable[[Client], T], offline: Callable[[Reader]
         output.say(ERR.paint("the daemon is not running; this is read from the database", "dim"))
         reader = Reader(paths.database)
         try:
+            if within is not None:
+                reader.scenario(within)
             return offline(reader)
         finally:
             reader.close()

@@ -32,6 +32,7 @@ def list_sessions(
         Paths.from_environ(),
         lambda client: client.sessions(cwd=cwd, scenario=scenario_name, limit=limit)["sessions"],
         lambda reader: reader.sessions(cwd=cwd, scenario=scenario_name, limit=limit),
+        scenario_name,
     )
     if json:
         output.json_value(rows)

@@ -11,7 +11,6 @@ from reef.cli.group import JsonOption, ScenarioOption, command, noun
 from reef.cli.look import OUT, parse_time, span
 from reef.cli.scope import daemon, person_only, read, scenario
 from reef.cli.watch import evaluation_lines
-from reef.errors import NotFound
 from reef.paths import Paths
 
 app = noun("List, show or cancel steps. A step is one attempt: inputs, candidate, evaluation, decision.")
@@ -27,7 +26,7 @@ def list_steps(scenario_name: ScenarioOption = None, json: JsonOption = False) -
     """
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)
-    found = read(paths, lambda client: client.steps(name)["steps"], lambda reader: reader.steps(name))
+    found = read(paths, lambda client: client.steps(name)["steps"], lambda reader: reader.steps(name), name)
     rows = sorted(found, key=lambda row: row["number"], reverse=True)
     if json:
         output.json_value(rows)
@@ -52,9 +51,7 @@ def show(step: StepArgument, scenario_name: ScenarioOption = None, json: JsonOpt
     """
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)
-    row = read(
-        paths, lambda client: client.step(name, step), lambda reader: _required(reader.step(name, step), name, step)
-    )
+    row = read(paths, lambda client: client.step(name, step), lambda reader: reader.step(name, step), name)
     if json:
         output.json_value(row)
         return
@@ -77,12 +74,6 @@ def cancel(step: StepArgument, scenario_name: ScenarioOption = None, json: JsonO
         output.json_value(done)
         return
     output.data(f"step {step} of scenario {name} cancelled")
-
-
-def _required(row: dict[str, Any] | None, name: str, step: int) -> dict[str, Any]:
-    if row is None:
-        raise NotFound(f"scenario {name} has no step {step}", f"reef steps list -s {name}")
-    return row
 
 
 def _took(row: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ def list_versions(scenario_name: ScenarioOption = None, json: JsonOption = False
     """
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)
-    found: Rows = read(paths, lambda client: versions_of(client, name), lambda reader: reader.versions(name))
+    found: Rows = read(paths, lambda client: versions_of(client, name), lambda reader: reader.versions(name), name)
     rows = sorted(found, key=lambda row: row["version"], reverse=True)
     if json:
         output.json_value(rows)

@@ -24,6 +24,7 @@ from reef.records.calls import (
     open_record,
     settle_record,
 )
+from reef.records.large import store_parts
 from reef.records.writer import Writer
 
 OPEN_WAIT_S = 0.25
@@ -142,9 +143,9 @@ class Recording:
         if self._attaching is not None and not self._attaching.done():
             await asyncio.wait((self._attaching,), timeout=SETTLE_WAIT_S)
         if isinstance(end.response, bytes) and len(end.response) > LARGE:
-            end.response = await asyncio.to_thread(make_body, end.response, self._redact)
+            end.response = await self._prepare(end.response)
         if isinstance(end.raw, bytes) and len(end.raw) > LARGE:
-            end.raw = await asyncio.to_thread(make_body, end.raw, self._redact)
+            end.raw = await self._prepare(end.raw)
         return self.begin_settle(end)
 
     async def stored(self, settling: asyncio.Future[None] | None) -> bool:
@@ -156,7 +157,7 @@ class Recording:
         return settling.done() and not settling.cancelled() and settling.exception() is None
 
     async def _attach(self, body: bytes) -> None:
-        prepared = await asyncio.to_thread(make_body, body, self._redact)
+        prepared = await self._prepare(body)
 
         def write(conn: sqlite3.Connection) -> None:
             attach_request(conn, self.receipt, prepared)
@@ -166,6 +167,16 @@ class Recording:
         except ReefError:
             # The writer has counted it; the row says how large the request was.
             return
+
+    async def _prepare(self, body: bytes) -> Body:
+        """Cut, hash and compress a large body elsewhere, and store its parts in short transactions."""
+        prepared = await asyncio.to_thread(make_body, body, self._redact)
+        try:
+            await store_parts(self._writer, prepared)
+        except ReefError:
+            # What is missing is stored with the row, or that fails too and is counted.
+            return prepared
+        return prepared
 
 
 def _size(body: bytes | Body | None) -> int:

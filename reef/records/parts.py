@@ -13,7 +13,7 @@ import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import zstandard
 
@@ -65,8 +65,6 @@ class Prepared:
     whole: bytes | None
     """The body, when it is one part; it has no nodes then."""
     nodes: list[Node]
-    packed: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
-    """Parts that are compressed already, by hash."""
 
     def parts(self) -> Iterable[tuple[bytes, Span]]:
         """Every part of the body, as `(hash, bytes)`."""
@@ -89,11 +87,11 @@ def prepare(body: bytes) -> Prepared:
 def put(conn: sqlite3.Connection, body: Prepared) -> Place:
     """Store what is new of a body and return where it is."""
     if body.whole is not None:
-        return _put_whole(conn, body.hash, body.whole, body.packed), None
-    return None, _put_nodes(conn, body.nodes, body.packed)
+        return _put_whole(conn, body.hash, body.whole), None
+    return None, _put_nodes(conn, body.nodes)
 
 
-def put_parts(conn: sqlite3.Connection, packed: dict[bytes, tuple[int, str, bytes]]) -> None:
+def put_parts(conn: sqlite3.Connection, packed: dict[bytes, tuple[int, str, Span]]) -> None:
     """Store compressed parts ahead of the chain that will name them; `packed`: hash to `(size, codec, bytes)`."""
     for name, (size, codec, data) in packed.items():
         if conn.execute(_FIND_PART, (name,)).fetchone() is None:
@@ -117,7 +115,7 @@ def get_body(conn: sqlite3.Connection, place: Place) -> bytes | None:
     return b"".join(pieces)
 
 
-def pack(data: Span) -> tuple[str, bytes | memoryview]:
+def pack(data: Span) -> tuple[str, Span]:
     """`data` as stored: `("zstd", …)`, or `("raw", …)` where compressing does not help."""
     if len(data) >= _COMPRESS_FROM:
         compressor = getattr(_contexts, "compressor", None)
@@ -175,11 +173,11 @@ def _joins(layout: Layout, body: bytes) -> bool:
     return at == len(body)
 
 
-def _put_nodes(conn: sqlite3.Connection, nodes: list[Node], packed: dict[bytes, tuple[str, bytes]]) -> int:
+def _put_nodes(conn: sqlite3.Connection, nodes: list[Node]) -> int:
     stored, previous = _longest_stored(conn, nodes)
     for node in nodes[stored:]:
-        child = None if node.child is None else _put_nodes(conn, node.child, packed)
-        part = None if node.part is None else _put_part(conn, node.part_hash, node.part, packed)
+        child = None if node.child is None else _put_nodes(conn, node.child)
+        part = None if node.part is None else _put_part(conn, node.part_hash, node.part)
         previous = conn.execute(_ADD_NODE, (node.hash, previous, part, child)).lastrowid
     assert previous is not None
     return previous
@@ -209,17 +207,17 @@ def _longest_stored(conn: sqlite3.Connection, nodes: list[Node]) -> tuple[int, i
     return low + 1, sequence
 
 
-def _put_part(conn: sqlite3.Connection, name: bytes, data: Span, packed: dict[bytes, tuple[str, bytes]]) -> int:
+def _put_part(conn: sqlite3.Connection, name: bytes, data: Span) -> int:
     found = conn.execute(_FIND_PART, (name,)).fetchone()
     if found is not None:
         return int(found[0])
-    codec, body = packed.get(name) or pack(data)
+    codec, body = pack(data)
     return int(conn.execute(_ADD_PART, (name, len(data), codec, body)).lastrowid or 0)
 
 
-def _put_whole(conn: sqlite3.Connection, name: bytes, data: bytes, packed: dict[bytes, tuple[str, bytes]]) -> int:
+def _put_whole(conn: sqlite3.Connection, name: bytes, data: bytes) -> int:
     """A body that is one part is nearly always new, so it is compressed and stored without asking first."""
-    codec, stored = packed.get(name) or pack(data)
+    codec, stored = pack(data)
     cursor = conn.execute(_ADD_NEW_PART, (name, len(data), codec, stored))
     if cursor.rowcount:
         return int(cursor.lastrowid or 0)

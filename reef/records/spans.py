@@ -15,8 +15,9 @@ Layout = list[Span | list[Span]]
 WHOLE_BELOW = 8 * 1024
 """Bodies under this many bytes stay whole."""
 
-SPAN_MIN = 512
-"""A span inside an array ends with the first element that brings it to this many bytes."""
+SPAN_MIN = ((1024 * 1024, 512), (8 * 1024 * 1024, 8 * 1024))
+"""A span inside an array ends with the first element that brings it to 512 bytes; further into a body to more."""
+SPAN_MIN_BEYOND = 64 * 1024
 
 LONG_STRING = 8 * 1024
 """A string of at least this many bytes (an image, a file) is a span of its own."""
@@ -75,7 +76,7 @@ class _Cutter:
                     self._end_array()
                 depth -= 1
                 position += 1
-                if self.array is not None and depth == array_depth and position - self.cut >= SPAN_MIN:
+                if self.array is not None and depth == array_depth and position - self.cut >= self._span_min():
                     self._span(position)
         self._span(end)
         self._end_array()
@@ -94,7 +95,7 @@ class _Cutter:
             after = match.end()
             if after - position >= LONG_STRING:
                 for string in _STRING.finditer(body, position, after):
-                    if string.end() - string.start() - 2 >= LONG_STRING:
+                    if string.end() - string.start() - 2 >= max(LONG_STRING, self._span_min()):
                         self._span(string.start() + 1)
                         self._span(string.end() - 1)
             if after == position:
@@ -116,10 +117,17 @@ class _Cutter:
                 close = found
                 break
             search = found + 1
-        if close - start >= LONG_STRING:
+        if close - start >= max(LONG_STRING, self._span_min()):
             self._span(start)
             self._span(close)
         return min(end, close + 1)
+
+    def _span_min(self) -> int:
+        """What depends on the place in the body alone keeps equal beginnings cut alike."""
+        for limit, size in SPAN_MIN:
+            if self.cut < limit:
+                return size
+        return SPAN_MIN_BEYOND
 
     def _span(self, end: int) -> None:
         target: list[Span] | Layout = self.layout if self.array is None else self.array

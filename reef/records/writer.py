@@ -9,6 +9,7 @@ futures with `RecordingFailed`; the thread goes on, counts what was lost and wri
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ from reef.errors import Unavailable
 from reef.records import rows
 from reef.records.schema import open_store
 
+log = logging.getLogger("reef.records")
 T = TypeVar("T")
 Operation = Callable[[sqlite3.Connection], T]
 
@@ -134,7 +136,12 @@ class Writer:
         while not end:
             group, end = self._next_group()
             if group:
-                self._write_group(group)
+                try:
+                    self._write_group(group)
+                except Exception as error:
+                    # The edge of the thread: a fault of reef's own must not leave anybody waiting for ever.
+                    log.exception("the writer failed")
+                    self._fail(group, error)
                 with self._lock:
                     self._waiting_bytes -= sum(item.size for item in group)
                 self._resolve(group)
@@ -213,7 +220,7 @@ class Writer:
         if self._lost != self._lost_told:
             rows.add_event(connection, events.RECORDING_LOST, None, {"lost": self._lost - self._lost_told})
 
-    def _fail(self, group: list[_Item], error: sqlite3.Error) -> None:
+    def _fail(self, group: list[_Item], error: Exception) -> None:
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -274,7 +281,10 @@ _FILE_TROUBLE = {
 
 def _settle(item: _Item) -> None:
     future = item.future
-    if future.cancelled() or future.done():
+    if isinstance(future, Future):
+        if not future.set_running_or_notify_cancel():
+            return
+    elif future.done():
         return
     good, value = item.outcome
     if good:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reef.records.calls import Source
 
@@ -23,5 +22,3 @@ class Call:
     """Head of the scenario, for `x-reef-release-id`."""
     side_call: bool = False
     """Known not to be a turn of the conversation."""
-    reply_headers: Mapping[str, str] = field(default_factory=dict)
-    """More headers for the reply, such as `x-reef-scenario-created`."""

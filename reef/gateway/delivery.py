@@ -6,8 +6,6 @@ one that is a stream of events.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from aiohttp import web
 from multidict import CIMultiDict
 
@@ -59,7 +57,7 @@ class Delivery:
 
     def client_gone(self) -> None:
         """Settle the record as `cancelled` with what was said so far; nobody is left to wait for it."""
-        self.recording.begin_settle(self.end("cancelled", self.said(), "the client closed the connection"))
+        self.recording.settle(self.end("cancelled", self.said(), "the client closed the connection"))
 
     def said(self) -> ReplyFacts | None:
         """What a stream has said so far."""
@@ -72,17 +70,17 @@ class Delivery:
 
     async def settle(self, end: Settlement) -> bool:
         """Store the end of the record; True when the client's receipt resolves to it now."""
-        stored = await self.recording.queue(end)
-        return self.recorded and await self.recording.stored(stored)
+        settling = self.recording.settle(end)
+        return self.recorded and await self.recording.stored(settling)
 
     async def send_whole(
         self, status: int, found: CIMultiDict[str], body: bytes, end: Settlement
     ) -> web.StreamResponse:
         """Send a reply in one piece, when its row and the row's end are on disk."""
-        stored = await self.recording.queue(end)
+        settling = self.recording.settle(end)
         await self._receipt(found)
         if self.recorded:
-            await self.recording.stored(stored)
+            await self.recording.stored(settling)
         self.response = web.Response(status=status, headers=found, body=body)
         return self.response
 
@@ -147,6 +145,3 @@ class Delivery:
             found[headers.UNRECORDED] = problem
         if self._call.release_id is not None:
             found[headers.RELEASE] = self._call.release_id
-        more: Mapping[str, str] = self._call.reply_headers
-        if more:
-            found.extend(more)

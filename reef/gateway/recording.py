@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from reef.errors import ReefError
@@ -47,13 +48,13 @@ class Recording:
         self._redact = redact
         self._opened: asyncio.Future[int] | None = None
         self._problem: str | None = None
-        self._attaching: asyncio.Task[None] | None = None
+        self._work: set[asyncio.Future[None]] = set()
 
     def open(self, record: OpenRecord, body: bytes) -> None:
         """Begin to write the row. A large body follows by itself, prepared outside the writer's thread."""
         if len(body) > LARGE:
             record.request, record.request_bytes = None, len(body)
-            self._attaching = asyncio.create_task(self._attach(body))
+            self._keep(self._attach(body))
         else:
             record.request = body
 
@@ -121,62 +122,61 @@ class Recording:
             found.cached_tokens = facts.cached_tokens
         return found
 
-    def begin_settle(self, end: Settlement) -> asyncio.Future[None] | None:
-        """Queue the end of the record; later calls do nothing. Returns what to wait for, None when there is nothing."""
+    def settle(self, end: Settlement) -> asyncio.Future[None] | None:
+        """Queue the end of the record; later calls do nothing. Returns what to wait for, None when there is nothing.
+
+        Large bodies are prepared outside the writer's thread first.
+        """
         if self.settled or self._opened is None:
             return None
         self.settled = True
-
-        def write(conn: sqlite3.Connection) -> None:
-            settle_record(conn, self.receipt, end)
-
-        size = sum(_size(body) for body in (end.response, end.raw))
+        large = [name for name in ("response", "raw") if _size(getattr(end, name)) > LARGE]
+        if large:
+            return self._keep(self._settle_large(end, large))
         try:
-            future = self._writer.begin(write, size=size)
+            future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
         except ReefError:
             return None
         future.add_done_callback(_looked_at)
         return future
 
-    async def queue(self, end: Settlement) -> asyncio.Future[None] | None:
-        """`begin_settle`, with large bodies prepared outside the writer's thread first."""
-        if self._attaching is not None and not self._attaching.done():
-            await asyncio.wait((self._attaching,), timeout=SETTLE_WAIT_S)
-        if isinstance(end.response, bytes) and len(end.response) > LARGE:
-            end.response = await self._prepare(end.response)
-        if isinstance(end.raw, bytes) and len(end.raw) > LARGE:
-            end.raw = await self._prepare(end.raw)
-        return self.begin_settle(end)
-
     async def stored(self, settling: asyncio.Future[None] | None) -> bool:
         """Wait for the end of the record, at most a second. Returns whether it is on disk."""
         if settling is None:
             return False
-        if not settling.done():
-            await asyncio.wait((settling,), timeout=SETTLE_WAIT_S)
+        waiting = {settling, *self._work}
+        if not all(future.done() for future in waiting):
+            await asyncio.wait(waiting, timeout=SETTLE_WAIT_S)
         return settling.done() and not settling.cancelled() and settling.exception() is None
 
+    def _operation(self, end: Settlement) -> Callable[[sqlite3.Connection], None]:
+        def write(conn: sqlite3.Connection) -> None:
+            settle_record(conn, self.receipt, end)
+
+        return write
+
+    async def _settle_large(self, end: Settlement, names: list[str]) -> None:
+        for name in names:
+            body = await asyncio.to_thread(make_body, getattr(end, name), self._redact)
+            await store_parts(self._writer, body)
+            setattr(end, name, body)
+        await self._writer.write(self._operation(end))
+
     async def _attach(self, body: bytes) -> None:
-        prepared = await self._prepare(body)
+        prepared = await asyncio.to_thread(make_body, body, self._redact)
+        await store_parts(self._writer, prepared)
 
         def write(conn: sqlite3.Connection) -> None:
             attach_request(conn, self.receipt, prepared)
 
-        try:
-            await self._writer.write(write, size=len(body))
-        except ReefError:
-            # The writer has counted it; the row says how large the request was.
-            return
+        await self._writer.write(write)
 
-    async def _prepare(self, body: bytes) -> Body:
-        """Cut, hash and compress a large body elsewhere, and store its parts in short transactions."""
-        prepared = await asyncio.to_thread(make_body, body, self._redact)
-        try:
-            await store_parts(self._writer, prepared)
-        except ReefError:
-            # What is missing is stored with the row, or that fails too and is counted.
-            return prepared
-        return prepared
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run `work` beside the call; it goes on when the call has ended. The writer counts its failures."""
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(_looked_at)
+        return task
 
 
 def _size(body: bytes | Body | None) -> int:

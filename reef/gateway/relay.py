@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 
 import aiohttp
 import yarl
@@ -61,16 +60,16 @@ class Gateway:
         The request's body may be unread. Ends early only by cancellation, when the client has gone.
         """
         if self._calls.draining:
-            return refusal(dialect, Problem(503, "reef is stopping", code="stopping"), call)
+            return refusal(dialect, Problem(503, "reef is stopping", code="stopping"))
         started = time.monotonic()
         try:
             body = await request.read()
             facts = await _read(dialect, body)
         except web.HTTPRequestEntityTooLarge:
             limit = f"{request.client_max_size >> 20} MiB"
-            return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")), call)
+            return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")))
         except InvalidInput as error:
-            return refusal(dialect, problem_of(error), call)
+            return refusal(dialect, problem_of(error))
         if facts.model is None and engine.model is not None:
             body = dialect.with_model(body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
@@ -174,15 +173,10 @@ class Gateway:
         )
 
 
-def refusal(dialect: Dialect, problem: Problem, call: Call | None = None) -> web.Response:
+def refusal(dialect: Dialect, problem: Problem) -> web.Response:
     """An error of reef's own, in the dialect's shape, for a call of which there is no record."""
-    extra: Mapping[str, str] = call.reply_headers if call is not None else {}
-    return web.Response(
-        status=problem.status,
-        body=dialect.error_body(problem),
-        content_type="application/json",
-        headers={**extra, **problem.headers},
-    )
+    body = dialect.error_body(problem)
+    return web.Response(status=problem.status, body=body, content_type="application/json", headers=problem.headers)
 
 
 async def _read(dialect: Dialect, body: bytes) -> RequestFacts:

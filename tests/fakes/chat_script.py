@@ -121,7 +121,7 @@ class Script:
 
     def framed(self, event: dict[str, Any] | None) -> list[bytes]:
         """One event as the bytes of one or more writes, in the framing that the words ask for."""
-        data = "[DONE]" if event is None else json.dumps(event, ensure_ascii=False)
+        data = "[DONE]" if event is None else encoded(event).decode()
         if self.framing == "crlf":
             return [f"data: {data}\r\n\r\n".encode()]
         if self.framing == "tight":
@@ -143,7 +143,7 @@ class Script:
             yield {"reasoning_content": self.words["reasoning"]}
         call = self.tool_call
         if call is None:
-            for piece in re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, 12):
+            for piece in re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, max(12, len(self.text) // 500)):
                 yield {"content": piece}
             return
         arguments = call["function"]["arguments"]
@@ -189,6 +189,14 @@ class Script:
         name = re.sub(r"[^a-z0-9]+", "-", text.lower())[:40].strip("-") or "rule"
         entry = {"op": "create", "id": name, "kind": "rules", "text": text}
         return json.dumps({"entries": [entry], "summary": f"Add the rule {name}"})
+
+
+def encoded(value: dict[str, Any]) -> bytes:
+    """`value` as UTF-8 JSON; escaped as ASCII where half a surrogate pair leaves no other way."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
 
 
 def _words(text: str) -> dict[str, str]:

@@ -108,7 +108,7 @@ class Server:
 
     async def _whole(self, request: web.Request, script: chat_script.Script) -> tuple[web.StreamResponse, str]:
         await asyncio.sleep(script.slow_first)
-        payload = json.dumps(script.completion(), ensure_ascii=False).encode()
+        payload = chat_script.encoded(script.completion())
         reply = web.StreamResponse(headers={"content-type": "application/json", "x-fake-call": str(script.number)})
         reply.content_length = len(payload)
         await reply.prepare(request)
@@ -170,10 +170,9 @@ def application(log: Path | None = None, key: str | None = None) -> web.Applicat
 async def serve(port: int, log: Path | None, key: str | None) -> None:
     """Bind, say where, and run until ended."""
     # Without cancellation the server would not notice that a client has left.
-    runner = web.AppRunner(application(log, key), handler_cancellation=True, access_log=None)
+    runner = web.AppRunner(application(log, key), handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, shutdown_timeout=0.1)
-    await site.start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     address = runner.addresses[0]
     print(f"listening http://127.0.0.1:{address[1]}", flush=True)
     await asyncio.Event().wait()

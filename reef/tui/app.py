@@ -80,6 +80,9 @@ class ReefApp(App[int]):
         place: str = "now",
     ) -> None:
         super().__init__()
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = first_theme()
         self.paths = paths or Paths.from_environ()
         self.tui_settings = settings or load(paths=self.paths).settings.tui
         actions.check_keys(self.tui_settings.keys)
@@ -101,9 +104,6 @@ class ReefApp(App[int]):
     # starting and ending
 
     def on_mount(self) -> None:
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = first_theme()
         self.set_keymap(dict(self.tui_settings.keys))
         self.switch_mode(self.first_place)
         self.refresh_status()
@@ -114,6 +114,9 @@ class ReefApp(App[int]):
     def on_unmount(self) -> None:
         self.follower.stop()
         self.background.stop()
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return DARK.variables
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return [NoColour()] if self.no_color else super().get_line_filters()
@@ -243,8 +246,9 @@ class ReefApp(App[int]):
         rows = [row for row in self.status.get("scenarios") or () if isinstance(row, dict)]
         if not self.scenario_facts(self.scenario).get("records"):
             busiest = max(rows, key=lambda row: row.get("records") or 0, default=None)
-            if busiest is not None and busiest.get("records"):
+            if busiest is not None and busiest.get("records") and busiest["name"] != self.scenario:
                 self.scenario = str(busiest["name"])
+                self.for_each_place(lambda place: place.scenario_changed())
         self.scenario_origin = "tui"
 
     @on(Finished)

@@ -60,6 +60,8 @@ class Block:
     body: Sequence[Line] | Callable[[], Sequence[Line]] = ()
     folded: bool | None = None
     """None: cannot be folded."""
+    brief: Line | None = None
+    """A second head line while it is folded."""
     inside: str | None = None
     """Key of the block that hides this one while it is folded."""
     copy: str = ""
@@ -79,6 +81,8 @@ class Cell:
 
     text: str = ""
     role: str = ""
+    lead: Span | None = None
+    """Painted before the text in its own role, for example the word for a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +111,4 @@ class Row:
 def paragraph(text: str, role: str = "", indent: int = 0) -> list[Line]:
     """Lines of `text` (already safe), each indented."""
     lead = " " * indent
-    return [Line.of((lead + part, role), hang=indent) for part in text.split("\n")]
+    return [Line.of((lead + part, role)) for part in text.split("\n")]

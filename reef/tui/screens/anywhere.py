@@ -17,6 +17,9 @@ Json = dict[str, Any]
 ALL = "*"
 """Key of `all scenarios` in the list to choose from; no scenario can be called that."""
 
+QUIET = ("list", "go", "reef")
+"""Groups of actions that come last in help and palette: people know them."""
+
 
 class Anywhere:
     """The `do_…` methods that a screen does not have itself.app."""
@@ -181,7 +184,7 @@ class Anywhere:
                 action.id,
                 {"name": f"{actions.GROUPS[action.group]}: {action.help}", "more": "", "key": self.app.key_of(action)},
             )
-            for action in actions.offered(place.place)
+            for action in sorted(actions.offered(place.place), key=lambda action: action.group in QUIET)
             if action.id != "palette"
         ]
 
@@ -204,11 +207,8 @@ def help_blocks(place: str, changed: dict[str, str]) -> list[Block]:
     """The keys of a place, by group, then what the symbols mean: made from the table of actions."""
     blocks: list[Block] = []
     found = actions.offered(place)
-    groups = sorted({action.group for action in found}, key=list(actions.GROUPS).index)
-    for group in [
-        *(name for name in groups if name not in ("list", "go", "reef")),
-        *(n for n in groups if n in ("list", "go", "reef")),
-    ]:
+    groups = sorted({action.group for action in found}, key=lambda g: (g in QUIET, list(actions.GROUPS).index(g)))
+    for group in groups:
         lines = []
         for action in found:
             if action.group == group:

@@ -85,7 +85,7 @@ class Dialog(ModalScreen[Result]):
         yield Notice()
 
     def on_mount(self) -> None:
-        self.query_one("#heading", Bar).show(self.heading)
+        self.query_one("#heading", Bar).show([(" ", ""), *self.heading])
         self.query_one("#dialog-keys", KeyLine).show_keys((), self.keys)
 
     def action_leave(self) -> None:

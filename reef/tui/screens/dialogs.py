@@ -151,7 +151,7 @@ class Choosing(Dialog[str]):
     DEFAULT_CSS = """
     Choosing > .sheet { height: 80%; }
     Choosing RowList { background: $panel; }
-    Choosing PlainInput { background: $panel; margin-bottom: 1; }
+    Choosing PlainInput { background: $panel; margin: 0 0 1 1; }
     """
     keys = (("enter", "take"), ("↑ ↓", "move"), ("esc", "leave"))
 
@@ -162,7 +162,11 @@ class Choosing(Dialog[str]):
 
     def content(self) -> ComposeResult:
         yield PlainInput(placeholder=self.drawn("type to narrow …"), select_on_focus=False)
-        columns = (Column("name", "", 0), Column("more", "", 0, least=56), Column("key", "", 14, right=True, least=40))
+        columns = [Column("name", "", 0)]
+        if any(shown.get("more") for _, shown in self.options):
+            columns.append(Column("more", "", 0, least=56))
+        if any(shown.get("key") for _, shown in self.options):
+            columns.append(Column("key", "", 10, right=True, least=40))
         yield RowList(columns, _choice_cells, id="choices", titles=False)
 
     def on_mount(self) -> None:

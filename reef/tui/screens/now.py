@@ -66,7 +66,10 @@ class Now(Rating, Place):
         return ([("   no calls yet", "dim"), (" · ", "faint"), ("reef-pi", "code"), (" makes the first", "dim")],)
 
     def title_left(self) -> list[Span]:
-        return [*super().title_left()]
+        return []
+
+    def title_right(self) -> list[Span]:
+        return [*super().title_left(), ("   ", ""), *super().title_right()]
 
     def fetch(self, wanted: Wanted | None = None) -> None:
         asked = wanted or self.rows.window.news()

@@ -45,12 +45,12 @@ class Place(ReefScreen):
     DEFAULT_CSS = """
     Place #title { height: 1; width: 100%; }
     Place #filter-mark { width: 2; display: none; }
-    Place #filter { width: 24; display: none; }
+    Place #filter { width: 6; display: none; }
     Place.-filtering #filter-mark, Place.-filtering #filter { display: block; }
     Place #body { height: 1fr; width: 100%; }
     Place #page { border-left: solid $reef-rule; width: 1fr; }
     Place #list { width: 1fr; }
-    Place.-wide #list { width: 56%; }
+    Place.-wide #list { width: 58%; }
     Place.-ascii #page { border-left: ascii $reef-rule; }
     Place.-narrow #page, Place.-too-narrow #page { display: none; border-left: none; }
     Place.-narrow.-reading #page, Place.-too-narrow.-reading #page { display: block; }
@@ -242,6 +242,9 @@ class Place(ReefScreen):
         if self.text:
             count = f"{total:,} of {self.whole():,}" if self.whole() >= total else f"{total:,} found"
         spans: list[Span] = [(f" {count}", "dim")]
+        if len(self.reef.status.get("scenarios") or ()) > 1:
+            where = cells.line(self.reef.read_scenario or "all scenarios", 40)
+            spans.append((f" · {where}", "dim"))
         if window.above:
             spans.append((f"  ↑ {window.above:,} newer · {self.reef.key_of(actions.BY_ID['top'])}", "accent"))
         return spans
@@ -325,6 +328,7 @@ class Place(ReefScreen):
 
     @on(Input.Changed, "#filter")
     def filter_changed(self, event: Input.Changed) -> None:
+        event.input.styles.width = max(6, min(cells.width(event.value) + 2, 40))
         if self._filter_timer is not None:
             self._filter_timer.stop()
         self._filter_timer = self.set_timer(FILTER_DELAY_S, lambda: self._filter(event.value))

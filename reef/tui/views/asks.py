@@ -20,10 +20,10 @@ COLUMNS = (
 
 STATES: dict[str, tuple[str, str]] = {
     "queued": ("… queued", "dim"),
-    "running": ("… running", "accent"),
-    "proposing": ("… proposing", "accent"),
-    "evaluating": ("… evaluating", "accent"),
-    "settling": ("… settling", "accent"),
+    "running": ("… running", "agent"),
+    "proposing": ("… proposing", "agent"),
+    "evaluating": ("… evaluating", "agent"),
+    "settling": ("… settling", "agent"),
     "published": ("✓ published", "good"),
     "pending": ("▲ needs you", "accent"),
     "rejected": ("· rejected", "dim"),
@@ -115,12 +115,12 @@ def activity_lines(activity: list[Any]) -> list[Line]:
             continue
         failed = bool(item.get("failed"))
         spans: list[Span] = [
-            (f"{figures.hour(item.get('at'))}  ", "faint"),
-            (cells.fit(cells.line(item.get("kind") or "", 12), 12) + " ", "dim"),
+            (cells.fit(cells.line(item.get("kind") or "", 11), 11) + " ", "dim"),
             ("✗ " if failed else "", "failed"),
             (cells.line(item.get("text") or "", 500), "failed" if failed else ""),
+            (f"  {figures.hour(item.get('at'))}", "faint"),
         ]
-        lines.append(Line(tuple(spans), hang=10))
+        lines.append(Line(tuple(spans), hang=12))
     return lines
 
 
@@ -149,13 +149,13 @@ def _group(group: Json) -> list[Line]:
     took = figures.took(seconds * 1000) if isinstance(seconds, int | float) and seconds else ""
     spans: list[Span] = [
         (f"{symbol} ", role),
-        (cells.fit(cells.line(group.get("name") or "", 12), 12) + " ", ""),
+        (cells.fit(cells.line(group.get("name") or "", 10), 10) + " ", ""),
         (word if group.get("status") != "pass" else "", role),
         (" · " if group.get("status") != "pass" and group.get("detail") else "", "faint"),
         (cells.line(group.get("detail") or "", 400), "dim"),
         (f"  {took}" if took else "", "faint"),
     ]
-    lines = [Line(tuple(span for span in spans if span[0]), hang=15)]
+    lines = [Line(tuple(span for span in spans if span[0]), hang=13)]
     for check in group.get("checks") or ():
         if isinstance(check, dict) and check.get("status") not in ("pass", None):
             said = f"{check.get('entry') or ''} {check.get('what') or ''}: {check.get('detail') or check.get('status')}"

@@ -12,6 +12,12 @@ from reef.tui.lines import Block, Line, Span, paragraph
 Json = dict[str, Any]
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _STATUS = {"added": "new", "removed": "removed", "changed": "changed"}
+GAP_MARK = "  …"
+ALIKE = 0.5
+"""How much of two lines must be the same words for the rest to be marked."""
+NEAR = 5
+"""How many added lines are looked at for one that a removed line became."""
+MOST_WORDS = 2000
 CODE = ("harness/extensions/", "harness/config/", "harness/tools/", "harness/hooks/")
 """Places in a version whose files are code, or settings that can run it."""
 
@@ -75,42 +81,48 @@ def hunk_lines(hunks: str) -> list[Line]:
     flush()
     while lines and not lines[-1].spans:
         lines.pop()
-    return lines
+    # Where the first hunk begins is of no use to a reader; the marks between hunks are.
+    return lines[1:] if lines and lines[0].text == GAP_MARK else lines
 
 
 def _context(line: str) -> list[Line]:
     if line.startswith("@@"):
         section = line.rpartition("@@")[2].strip()
-        return [Line.of((f"  … {cells.line(section, 80)}".rstrip(), "faint"))]
+        return [Line.of((f"{GAP_MARK} {cells.line(section, 80)}".rstrip(), "faint"))]
     if line.startswith("\\"):
         return [Line.of(("  (no newline at the end)", "faint"))]
     return [Line.of(("  " + cells.shown(line[1:]), "dim"), hang=2)] if line else []
 
 
 def _pairs(removed: list[str], added: list[str]) -> list[Line]:
-    if not removed or len(removed) != len(added):
-        return [_side("- ", text, "removed") for text in removed] + [_side("+ ", text, "added") for text in added]
-    first: list[Line] = []
-    second: list[Line] = []
-    for old, new in zip(removed, added, strict=True):
-        before, after = words(cells.shown(old), cells.shown(new))
-        first.append(Line((("- ", "removed"), *before), hang=2))
-        second.append(Line((("+ ", "added"), *after), hang=2))
+    """Removed lines, then added lines; lines that are alike, in the same order, are compared word by word."""
+    before = [cells.shown(text) for text in removed]
+    after = [cells.shown(text) for text in added]
+    first = [_side("- ", [(text, "removed")]) for text in before]
+    second = [_side("+ ", [(text, "added")]) for text in after]
+    start = 0
+    for place, old in enumerate(before):
+        for other in range(start, min(start + NEAR, len(after))):
+            found = words(old, after[other])
+            if found is not None:
+                first[place], second[other] = _side("- ", found[0]), _side("+ ", found[1])
+                start = other + 1
+                break
     return first + second
 
 
-def _side(mark: str, text: str, role: str) -> Line:
-    return Line.of((mark + cells.shown(text), role), hang=2)
+def _side(mark: str, spans: list[Span]) -> Line:
+    return Line(((mark, "removed" if mark == "- " else "added"), *spans), hang=2)
 
 
-def words(old: str, new: str) -> tuple[list[Span], list[Span]]:
-    """Two versions of a line as spans; words that only one of them has are marked."""
+def words(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
+    """Two versions of a line as spans, words that only one has marked; None when they are not alike."""
     before, after = _WORD.findall(old), _WORD.findall(new)
-    if len(before) + len(after) > 2000:
-        return [(old, "removed")], [(new, "added")]
+    if not before or not after or len(before) + len(after) > MOST_WORDS:
+        return None
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    if matcher.ratio() < 0.4:
-        return [(old, "removed")], [(new, "added")]
+    if matcher.quick_ratio() < ALIKE or matcher.ratio() < ALIKE:
+        return None
     first: list[Span] = []
     second: list[Span] = []
     for kind, a, b, c, d in matcher.get_opcodes():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reef.tui import cells, figures
-from reef.tui.lines import Block, Line, Span, paragraph
+from reef.tui.lines import Block, Line, paragraph
 from reef.tui.views import records
 
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ def blocks(record: Json, request: bytes | None, response: bytes | None) -> list[
     found += _reply(record, response)
     reports = records.report_lines(record)
     if reports:
-        found.append(Block("reports", None, [Line(), *reports]))
+        found.append(Block("reports", None, reports))
     return found
 
 
@@ -106,9 +106,9 @@ def _message(key: str, message: Json, results: dict[str, Json], paired: set[str]
 
 def _system(key: str, content: str, inside: str | None) -> Block:
     lines = [*_text(content, "dim", indent=2), Line()]
-    first = cells.line(content, 60)
+    first = cells.line(content, 120)
     long = len(lines) > 2
-    head = Line.of(("system  ", "heading"), (f"{first}  ({len(lines) - 1} lines, enter)" if long else "", "dim"))
+    head = Line.of(("system  ", "heading"), (f"({len(lines) - 1} lines, enter)  {first}" if long else "", "dim"))
     return Block(key, head, lines, folded=True if long else None, inside=inside, copy=content)
 
 
@@ -140,21 +140,20 @@ def _tool_call(key: str, call: Json, results: dict[str, Json], paired: set[str],
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     result = results.get(str(call.get("id")))
-    spans: list[Span] = [(f"  {name}  ", "strong"), (cells.line(argument_summary(text), 300), "code")]
+    head = Line.of((f"  {name}  ", "strong"), (cells.line(argument_summary(text), 300), "code"))
     body = _text(pretty(text), "code", indent=6)
-    copied = text
     if result is None:
-        spans.append(("  no result recorded", "dim"))
-    else:
-        paired.add(str(call.get("id")))
-        content = content_text(result.get("content"))
-        lines = _text(content.rstrip("\n"), "dim", indent=6)
-        spans.append((f"  → {cells.line(content, 60) or 'empty'}", "dim"))
-        if len(lines) > 1:
-            spans.append((f"  ({len(lines)} lines, enter)", "faint"))
-        body = [*body, Line.of(("    result", "heading")), *lines]
-        copied = content
-    return Block(key, Line(tuple(spans), hang=6), body, folded=True, inside=inside, copy=copied)
+        brief = Line.of(("      no result recorded", "dim"))
+        return Block(key, head, body, folded=True, brief=brief, inside=inside, copy=text)
+    paired.add(str(call.get("id")))
+    content = content_text(result.get("content"))
+    lines = _text(content.rstrip("\n"), "dim", indent=6)
+    # The last line of what a tool printed says most often how it went.
+    last = next((part for part in reversed(content.split("\n")) if part.strip()), "")
+    count = f"({len(lines)} lines, enter)  " if len(lines) > 1 else ""
+    brief = Line.of(("    → ", "faint"), (count, "faint"), (cells.line(last, 200) or "empty", "dim"))
+    body = [*body, Line.of(("    result", "heading")), *lines]
+    return Block(key, head, body, folded=True, brief=brief, inside=inside, copy=content)
 
 
 def _result(key: str, title: str, content: str, inside: str | None) -> Block:

@@ -14,7 +14,7 @@ COLUMNS = (
     Column("at", "when", 8),
     Column("agent", "agent", 7, least=44),
     Column("session", "call", 0),
-    Column("you", "you", 3, right=True, least=56),
+    Column("you", "you", 4, right=True, least=56),
     Column("time", "time", 6, right=True, least=36),
 )
 
@@ -64,9 +64,9 @@ def _needs_you(status: Json) -> list[Block]:
 def _need(item: Json) -> Line:
     scenario = cells.line(item.get("scenario") or "", 40)
     if item.get("kind") == "pending_version":
-        return Line.of(("▲ ", "accent"), f"v{item.get('version')} pending", (f"  {scenario} · 5 shows it", "dim"))
+        return Line.of(("▲ ", "accent"), f"v{item.get('version')} pending", (f"  {scenario}", "dim"), hang=2)
     said = cells.line(str(item.get("kind") or "").replace("_", " "), 60)
-    return Line.of(("▲ ", "accent"), said, (f"  {scenario}", "dim"))
+    return Line.of(("▲ ", "accent"), said, (f"  {scenario}", "dim"), hang=2)
 
 
 def _scenarios(status: Json) -> list[Block]:

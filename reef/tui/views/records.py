@@ -12,19 +12,19 @@ Json = dict[str, Any]
 
 COLUMNS = (
     Column("when", "when", 6),
-    Column("agent", "agent", 7, least=56),
-    Column("scenario", "scenario", 10, least=84),
+    Column("agent", "agent", 7, least=50),
+    Column("scenario", "scenario", 10, least=92),
     Column("session", "call", 0),
-    Column("tokens", "tokens", 7, right=True, least=62),
-    Column("time", "time", 6, right=True, least=48),
+    Column("tokens", "tokens", 7, right=True, least=78),
+    Column("time", "time", 6, right=True, least=44),
     Column("you", "you", 4, right=True, least=30),
-    Column("version", "version", 7, least=56),
+    Column("version", "version", 7, least=60),
 )
 
 STATES: dict[str, tuple[str, str, str]] = {
-    "open": ("…", "running", "accent"),
+    "open": ("…", "running", "agent"),
     "complete": ("✓", "complete", "good"),
-    "partial": ("✂", "cut off", "failed"),
+    "partial": ("✂", "broke off", "failed"),
     "failed": ("✗", "failed", "failed"),
     "cancelled": ("✗", "cancelled", "dim"),
     "interrupted": ("✗", "interrupted", "failed"),
@@ -56,7 +56,7 @@ def present(found: Row) -> dict[str, Cell]:
         "when": Cell(figures.when(record.get("started_at")), "dim"),
         "agent": Cell(agent(record), role),
         "scenario": Cell(cells.line(record.get("scenario") or "", 20), "dim"),
-        "session": Cell(headline(record), role or _headline_role(record)),
+        "session": headline(record),
         "tokens": Cell(figures.count(total_tokens(record)), "dim"),
         "time": Cell(figures.took(record.get("duration_ms")), "dim"),
         "you": Cell(figures.score(score), score_role(score)),
@@ -69,27 +69,22 @@ def score_role(score: object) -> str:
     return "good" if isinstance(score, int | float) and score > 0 else "accent"
 
 
-def headline(record: Json) -> str:
+def headline(record: Json) -> Cell:
     """The one line that stands for a call: what was said, after the word for a state that is not plain `complete`."""
     said = cells.line(record.get("preview") or "", 200)
     if record.get("side_call"):
-        return f"side call · {said}" if said else "side call"
-    symbol, word, _ = state(record)
+        return Cell(said, "dim", ("side call  ", "faint"))
+    symbol, word, role = state(record)
     if word == "complete":
-        return said or "(no text)"
-    return f"{symbol} {word} · {said}" if said else f"{symbol} {word}"
-
-
-def _headline_role(record: Json) -> str:
-    _, word, role = state(record)
-    return "" if word == "complete" else role
+        return Cell(said or "(no text)", "" if said else "dim")
+    return Cell(said, "dim" if role == "dim" else "", (f"{symbol} {word}  ", role))
 
 
 def state(record: Json) -> tuple[str, str, str]:
-    """Symbol, word and role of a record's state; a reply that ended at a token limit is `cut off`."""
+    """Symbol, word and role of a record's state; a reply that ended at a token limit is `cut`."""
     name = str(record.get("state") or "")
     if name == "complete" and record.get("finish_reason") in _CUT_REASONS:
-        return "✂", "cut at the limit", "accent"
+        return "✂", "cut", "accent"
     return STATES.get(name, ("…", cells.line(name or "unknown", 20), "dim"))
 
 

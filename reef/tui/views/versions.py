@@ -12,9 +12,9 @@ Json = dict[str, Any]
 
 COLUMNS = (
     Column("version", "version", 7),
-    Column("when", "when", 6, least=34),
+    Column("when", "when", 6, least=46),
     Column("what", "what", 0),
-    Column("gate", "gate", 18, least=62),
+    Column("gate", "gate", 18, least=84),
     Column("state", "state", 11),
 )
 
@@ -47,7 +47,7 @@ def state(version: Json) -> tuple[str, str]:
     if version.get("pending") or version.get("state") == "pending":
         return "▲ needs you", "accent"
     if version.get("state") == "publishing":
-        return "… publishing", "accent"
+        return "… publishing", "agent"
     if version.get("state") == "conflict":
         return "✗ conflict", "failed"
     return "", "dim"

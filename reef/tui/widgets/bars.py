@@ -116,11 +116,10 @@ class KeyLine(Bar):
 
     def render_line(self, y: int) -> Strip:
         columns = self.size.width
+        own = sum(columns_of(_key_spans(key, label)) for key, label in self.keys)
         last = [_key_spans(key, label) for key, label in self.last]
-        for shortened in (last, [_key_spans(key, label.partition(" (")[0]) for key, label in self.last]):
-            last = shortened
-            if sum(columns_of(spans) for spans in last) + columns // 2 < columns:
-                break
+        if 1 + own + sum(columns_of(spans) for spans in last) > columns:
+            last = [_key_spans(key, label.partition(" (")[0]) for key, label in self.last]
         room = columns - 1 - sum(columns_of(spans) for spans in last)
         spans: list[Span] = [(" ", "")]
         for key, label in self.keys:

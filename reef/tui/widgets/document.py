@@ -152,8 +152,7 @@ class Document(Painted, can_focus=True):
             if folded:
                 hidden.add(block.key)
             if block.head is not None:
-                mark = "" if block.folded is None else "▸ " if folded else "▾ "
-                self._add(number, _marked(block.head, mark), columns)
+                self._add_head(number, block, folded, columns)
             for line in () if folded else block.lines():
                 if len(self._lines) >= MOST_LINES:
                     self._add(
@@ -162,6 +161,16 @@ class Document(Painted, can_focus=True):
                     return
                 self._add(number, line, columns)
 
+    def _add_head(self, number: int, block: Block, folded: bool, columns: int) -> None:
+        """A head line; one that can be folded is cut instead of wrapped, so that a folded block stays short."""
+        assert block.head is not None
+        if block.folded is None:
+            self._add(number, block.head, columns)
+            return
+        self._lines.append(_Painted(cut_spans(_marked(block.head, "▸ " if folded else "▾ "), columns), number))
+        if folded and block.brief is not None:
+            self._lines.append(_Painted(cut_spans(block.brief, columns), number))
+
     def _add(self, block: int, line: Line, columns: int) -> None:
         self._lines += [_Painted(spans, block) for spans in wrapped(line, columns)]
 
@@ -169,7 +178,9 @@ class Document(Painted, can_focus=True):
         """How many lines the page takes at a width, folded as it is now."""
         count = 0
         for block in self.blocks:
-            lines = ([] if block.head is None else [block.head]) + ([] if self.folded(block) else list(block.lines()))
+            folded = self.folded(block)
+            lines = [] if block.head is None else [block.head]
+            lines += [block.brief] if folded and block.brief is not None else [] if folded else list(block.lines())
             count += sum(len(wrapped(line, max(columns, 1))) for line in lines)
         return count
 
@@ -202,12 +213,26 @@ def _marked(line: Line, mark: str) -> Line:
     return Line(((lead, ""), (mark, "dim"), (bare, role), *line.spans[1:]), line.hang + 2)
 
 
+def cut_spans(line: Line, columns: int) -> tuple[Span, ...]:
+    """A line cut to `columns` columns, roles kept."""
+    kept: list[Span] = []
+    left = columns
+    for place, (text, role) in enumerate(line.spans):
+        size = cells.width(text)
+        if size > left or (size == left and any(more.strip() for more, _ in line.spans[place + 1 :])):
+            kept.append((cells.cut(text + " ", left), role))
+            break
+        kept.append((text, role))
+        left -= size
+    return tuple(kept)
+
+
 def wrapped(line: Line, columns: int) -> list[tuple[Span, ...]]:
     """A line as painted lines of at most `columns` columns, roles kept."""
     text = line.text
     if cells.width(text) <= columns:
         return [line.spans]
-    if len(line.spans) == 1:
+    if len(line.spans) == 1 and not line.hang:
         role = line.spans[0][1]
         return [((piece, role),) for piece in cells.wrap(text, columns)]
     return _wrap_spans(line, columns)

@@ -211,18 +211,21 @@ class RowList(Painted, can_focus=True):
 
     def _titles(self, columns: int) -> Strip:
         spans: list[Span] = [(" " * MARK, "")]
-        for column, width in self._layout(columns):
-            spans += [(cells.fit(column.title, width, column.right), "heading"), (" " * GAP, "")]
+        for place, (column, width) in enumerate(self._layout(columns)):
+            spans += [(" " * GAP if place else "", ""), (cells.fit(column.title, width, column.right), "heading")]
         return self.strip_of(spans, columns)
 
     def _row(self, row: Row, under_cursor: bool, columns: int, thumb: str) -> Strip:
         found = self.present(row)
         spans: list[Span] = [(" ▸ " if under_cursor else " " * MARK, "key")]
-        used = MARK
-        for column, width in self._layout(columns):
+        for place, (column, width) in enumerate(self._layout(columns)):
             cell = found.get(column.name, Cell())
-            spans += [(cells.fit(cell.text, width, column.right), cell.role), (" " * GAP, "")]
-            used += width + GAP
+            spans.append((" " * GAP if place else "", ""))
+            if cell.lead is not None:
+                lead = cells.cut(cell.lead[0], width)
+                spans.append((lead, cell.lead[1]))
+                width -= cells.width(lead)
+            spans.append((cells.fit(cell.text, width, column.right), cell.role))
         room = columns - 1
         strip = self.strip_of(spans, room, under_cursor)
         return Strip.join([strip, self.strip_of([(thumb, "rule")], 1, under_cursor)])

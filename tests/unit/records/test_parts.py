@@ -1,0 +1,153 @@
+"""Parts and chains: stored once, shared beginnings, byte for byte back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reef.errors import Failed
+from reef.records.parts import get_body, missing, pack, prepare, put, unpack
+from reef.records.schema import open_store
+
+# What JSON libraries change, refuse or fold when they read and write it.
+AWKWARD = {
+    "not a number": b'{"a": NaN, "b": Infinity, "c": -Infinity}',
+    "huge numbers": b'{"n": 123456789012345678901234567890123456789012345678901234567890, "e": 1e400, "z": 1.0, "m": -0}',
+    "digits kept": b'{"x": 1.10, "y": 0.1000000000000000055511151231257827, "big": 100000000000000000000000.0}',
+    "duplicate keys": b'{"a": 1, "a": 2, "a": {"a": 3, "a": 4}}',
+    "odd spacing": b'\n\t {  "a"\r\n:\t[ 1 ,2 ]  }  \n\n',
+    "escapes": rb'{"a": "\u0041\/\ud83d\ude00\ud800 \"\\"}',
+    "cut off": b'{"messages": [{"role": "user", "content": "and th',
+    "no json": b"model=m&prompt=hello",
+    "invalid utf-8": b'{"a": "\xff\xfe\x80"}',
+    "zero bytes": b"\0\0\0",
+    "empty": b"",
+    "byte order mark": b'\xef\xbb\xbf{"a": 1}',
+}
+
+
+@pytest.fixture
+def conn(store: Path) -> Iterator[sqlite3.Connection]:
+    connection = open_store(store)
+    yield connection
+    connection.close()
+
+
+def kept(conn: sqlite3.Connection, body: bytes) -> bytes | None:
+    return get_body(conn, put(conn, prepare(body)))
+
+
+def size_of(conn: sqlite3.Connection) -> tuple[int, int]:
+    """Stored bytes of parts, and nodes."""
+    stored = conn.execute("SELECT coalesce(sum(length(body)), 0) FROM parts").fetchone()[0]
+    return stored, conn.execute("SELECT count(*) FROM chains").fetchone()[0]
+
+
+@pytest.mark.parametrize("body", AWKWARD.values(), ids=AWKWARD.keys())
+def test_awkward_bytes_come_back_exactly_short_and_inside_a_long_conversation(
+    conn: sqlite3.Connection, body: bytes
+) -> None:
+    assert kept(conn, body) == body
+    longer = b'{"messages":[{"content":"' + b"long " * 3000 + b'"},' + body + b',{"content":"' + b"more " * 900 + b'"}]}'
+    assert kept(conn, longer) == longer
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=400), st.integers(0, 60))
+def test_any_bytes_come_back(conn: sqlite3.Connection, unit: bytes, times: int) -> None:
+    assert kept(conn, unit * times) == unit * times
+
+
+def test_an_equal_body_is_stored_once(conn: sqlite3.Connection) -> None:
+    for body in (b'{"messages":[]}', json.dumps({"messages": [{"content": "x" * 700}] * 40}).encode()):
+        first = put(conn, prepare(body))
+        before = size_of(conn)
+        assert put(conn, prepare(body)) == first
+        assert size_of(conn) == before
+
+
+def test_a_turn_costs_what_is_new_in_it(conn: sqlite3.Connection) -> None:
+    tools = [{"name": f"t{n}", "description": base64.b64encode(os.urandom(700)).decode()} for n in range(20)]
+    messages = [{"role": "system", "content": base64.b64encode(os.urandom(9000)).decode()}]
+    sizes = []
+    for _ in range(60):
+        messages.append({"role": "user", "content": base64.b64encode(os.urandom(1000)).decode()})
+        body = json.dumps({"model": "m", "messages": messages, "tools": tools}).encode()
+        assert kept(conn, body) == body
+        sizes.append(size_of(conn))
+    grown = [(after[0] - before[0], after[1] - before[1]) for before, after in zip(sizes, sizes[1:], strict=False)]
+    assert max(stored for stored, _ in grown) < 1500
+    assert max(nodes for _, nodes in grown) <= 8
+
+
+def test_forty_turns_that_repeat_an_image_take_less_than_three_megabytes_and_are_all_exact(store: Path) -> None:
+    conn = open_store(store)
+    image = base64.b64encode(os.urandom(750_000)).decode()
+    content = [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": {"url": f"data:{image}"}}]
+    messages: list[dict[str, object]] = [{"role": "user", "content": content}]
+    sent = []
+    for turn in range(40):
+        messages.append({"role": "assistant", "content": f"answer {turn} " * 40})
+        messages.append({"role": "user", "content": f"question {turn} " * 40})
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        sent.append((body, put(conn, prepare(body))))
+    assert all(get_body(conn, place) == body for body, place in sent)
+    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    conn.close()
+    assert sum(len(body) for body, _ in sent) > 40_000_000
+    assert store.stat().st_size < 3_000_000
+
+
+def test_a_conversation_that_branches_shares_what_came_before(conn: sqlite3.Connection) -> None:
+    talk = [{"content": f"{n} " * 500} for n in range(30)]
+    one = json.dumps({"messages": [*talk, {"content": "left " * 300}]}).encode()
+    two = json.dumps({"messages": [*talk[:20], {"content": "right " * 300}]}).encode()
+    first = put(conn, prepare(one))
+    before = size_of(conn)
+    second = put(conn, prepare(two))
+    assert size_of(conn)[1] - before[1] <= 4
+    assert (get_body(conn, first), get_body(conn, second)) == (one, two)
+
+
+def test_what_does_not_compress_is_stored_as_it_is(conn: sqlite3.Connection) -> None:
+    noise = os.urandom(4000)
+    codec, stored = pack(noise)
+    assert (codec, bytes(stored)) == ("raw", noise)
+    assert kept(conn, noise) == noise
+    codec, stored = pack(b"again and " * 400)
+    assert codec == "zstd" and len(stored) < 200
+    assert unpack(codec, 4000, bytes(stored)) == b"again and " * 400
+
+
+def test_missing_names_only_the_parts_that_are_not_stored(conn: sqlite3.Connection) -> None:
+    talk = [{"content": f"{n} " * 500} for n in range(30)]
+    put(conn, prepare(json.dumps({"messages": talk}).encode()))
+    longer = prepare(json.dumps({"messages": [*talk, {"content": "new " * 500}]}).encode())
+    assert len(missing(conn, longer)) == 1
+
+
+def test_a_lost_or_damaged_part_is_an_error_and_never_wrong_bytes(conn: sqlite3.Connection) -> None:
+    short, long = put(conn, prepare(b"abc " * 100)), put(conn, prepare(json.dumps({"m": [{"c": "x" * 9000}]}).encode()))
+    conn.execute("UPDATE parts SET body = x'00' WHERE codec = 'zstd'")
+    for place in (short, long):
+        with pytest.raises(Failed, match="decompressed"):
+            get_body(conn, place)
+    conn.execute("UPDATE parts SET codec = 'lzma'")
+    with pytest.raises(Failed, match="lzma"):
+        get_body(conn, short)
+    conn.execute("DELETE FROM parts")
+    for place in (short, long):
+        with pytest.raises(Failed, match="lost part"):
+            get_body(conn, place)
+    conn.execute("DELETE FROM chains")
+    with pytest.raises(Failed, match="lost chain"):
+        get_body(conn, long)
+    assert get_body(conn, (None, None)) is None

@@ -1,0 +1,107 @@
+"""Credentials are cut out before anything is hashed or stored."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reef import text
+from reef.records.reader import Reader
+from reef.records.redact import redact, redact_text
+from reef.records.writer import Writer
+from tests.unit.records.calling import opened, settled
+
+KEYS = {
+    "openai": "sk-" + "a1B2" * 6,
+    "openai project": "sk-proj-" + "c3_-" * 8,
+    "anthropic": "sk-ant-api03-" + "D4_-" * 8,
+    "github": "ghp_" + "e5F6" * 9,
+    "github fine grained": "github_pat_" + "g7H8" * 9,
+    "gitlab": "glpat-" + "i9J0" * 5,
+    "aws": "AKIA" + "A1B2" * 4,
+    "slack": "xoxb-" + "1234567890",
+    "google": "AIza" + "k" * 35,
+    "hugging face": "hf_" + "l1M2" * 9,
+    "stripe": "sk_live_" + "n3O4" * 6,
+    "token": "eyJ" + "p" * 12 + ".eyJ" + "q" * 12 + "." + "r" * 12,
+    "reef": "reef-" + "s" * 43,
+    "private key": "-----BEGIN RSA PRIVATE KEY-----\\nMIIE\\n-----END RSA PRIVATE KEY-----",
+}
+HARMLESS = ["task-specific", "risk-free", "disk-", "hf_model", "eyJ", "ghp_short", "AKIA", '"', " ", "x", "-", "_"]
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+def test_each_known_format_is_replaced_and_nothing_around_it(key: str) -> None:
+    before, after = b'{"content":"use ', b' please"}'
+    changed, count = redact(before + key.encode() + after)
+    assert count == 1
+    assert changed.startswith(before + b"[redacted:") and changed.endswith(b"]" + after)
+    assert key.encode() not in changed
+
+
+def test_a_body_without_a_key_is_the_same_object() -> None:
+    body = b'{"content":"a task-specific rule for sk-learn and hf_hub, reef-pi and disk-usage"}'
+    assert redact(body) == (body, 0)
+    assert redact(body)[0] is body
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from([*KEYS.values(), *HARMLESS]), max_size=8))
+def test_the_quick_search_finds_what_the_patterns_find(pieces: list[str]) -> None:
+    body = "".join(pieces).encode()
+    expected, total = body, 0
+    for kind, pattern in text._BYTES:
+        expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
+        total += count
+    assert redact(body) == (expected, total)
+
+
+def test_a_key_that_straddles_the_pieces_of_a_large_body_is_found() -> None:
+    key = KEYS["anthropic"].encode()
+    for shift in range(-len(key), 2, 7):
+        body = b"x" * (1024 * 1024 + shift) + b" " + key + b" " + b"y" * 1000
+        assert redact(body)[1] == 1
+
+
+def test_a_large_image_is_searched_in_little_time() -> None:
+    body = base64.b64encode(os.urandom(12 * 1024 * 1024))
+    started = time.process_time()
+    assert redact(body)[1] == 0
+    assert time.process_time() - started < 3
+
+
+def test_no_key_reaches_the_file_and_the_record_says_how_many_there_were(writer: Writer, reader: Reader) -> None:
+    key = KEYS["openai"]
+    receipt = opened(writer, f'{{"content":"{key} {key}"}}'.encode(), preview=f"my key is {key}")
+    settled(writer, receipt, response=f"take {key}".encode(), answer_preview=f"take {key}", error=f"refused {key}")
+    record = reader.record(receipt)
+    assert record["redactions"] == 3
+    assert record["trainable"] is False
+    assert record["preview"] == "my key is [redacted:openai-key]"
+    assert reader.request_bytes(receipt) == b'{"content":"[redacted:openai-key] [redacted:openai-key]"}'
+    assert record["request_bytes"] == len(key) * 2 + 15
+    for file in Path(writer.path.parent).glob("reef.db*"):
+        assert key.encode() not in file.read_bytes()
+
+
+def test_a_key_in_the_request_alone_leaves_the_reply_trainable(writer: Writer, reader: Reader) -> None:
+    receipt = opened(writer, KEYS["github"].encode())
+    settled(writer, receipt, response=b"fine")
+    assert (reader.record(receipt)["redactions"], reader.record(receipt)["trainable"]) == (1, True)
+
+
+def test_redaction_can_be_switched_off(writer: Writer, reader: Reader) -> None:
+    receipt = opened(writer, KEYS["openai"].encode(), redact=False)
+    assert reader.request_bytes(receipt) == KEYS["openai"].encode()
+
+
+def test_a_preview_with_a_lone_surrogate_is_kept_readable() -> None:
+    assert redact_text(None) is None
+    assert redact_text("plain") == "plain"
+    assert redact_text(f"\ud800 {KEYS['openai']}") is not None

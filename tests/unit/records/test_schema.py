@@ -1,0 +1,191 @@
+"""Making, opening, migrating and refusing a store."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlite_utils import Database
+
+from reef.errors import NotFound, Unavailable
+from reef.records import migrations, schema
+from reef.records.reader import Reader
+from reef.records.schema import APPLICATION_ID, SCHEMA_VERSION, StoreRefused, open_readonly, open_store
+from reef.records.writer import Writer
+from tests.unit.records.calling import recorded
+
+
+def test_a_new_store_has_the_settings_that_cannot_be_changed_later(store: Path) -> None:
+    connection = open_store(store)
+
+    def value(name: str) -> object:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    assert value("auto_vacuum") == 2
+    assert value("journal_mode") == "wal"
+    assert value("synchronous") == 2
+    assert value("secure_delete") == 1
+    assert value("application_id") == APPLICATION_ID
+    assert value("user_version") == SCHEMA_VERSION
+    connection.close()
+
+
+def test_the_store_and_its_side_files_are_private_whatever_the_umask(store: Path) -> None:
+    before = os.umask(0)
+    try:
+        writer = Writer(store)
+        recorded(writer)
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in store.parent.glob("reef.db*")}
+        writer.close()
+    finally:
+        os.umask(before)
+    assert {"reef.db", "reef.db-wal", "reef.db-shm"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def test_every_table_is_ordered_by_sequence_and_known_to_sqlite_utils(store: Path) -> None:
+    open_store(store).close()
+    database = Database(store)
+    names = set(database.table_names()) - {"_sqlite_migrations", "sqlite_sequence"}
+    assert names >= {
+        "scenarios", "sessions", "records", "chains", "parts", "progress", "reports", "report_references", "asks",
+        "steps", "activities", "versions", "episodes", "events",
+    }  # fmt: skip
+    for name in names:
+        assert database[name].pks == ["sequence"], name
+    assert [migration.name for migration in migrations.store.applied(database)] == ["m001_the_first_schema"]
+    database.close()
+
+
+def test_the_number_of_migrations_is_the_schema_version() -> None:
+    assert len(migrations.store.pending(Database(memory=True))) == SCHEMA_VERSION
+
+
+def test_a_store_of_a_newer_reef_is_refused_for_writing_and_reading_and_left_alone(store: Path) -> None:
+    open_store(store).close()
+    with sqlite3.connect(store) as connection:
+        connection.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    connection.close()
+    before = store.read_bytes()
+    for opening in (open_store, open_readonly):
+        with pytest.raises(StoreRefused, match="newer reef") as caught:
+            opening(store)
+        assert caught.value.hint
+    assert store.read_bytes() == before
+
+
+def test_a_foreign_sqlite_file_is_refused_and_left_alone(store: Path) -> None:
+    with sqlite3.connect(store) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    before = store.read_bytes()
+    for opening in (open_store, open_readonly):
+        with pytest.raises(StoreRefused, match="not a reef store"):
+            opening(store)
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but a longer text than a header" * 30, b"SQLite format 3\0junk"])
+def test_a_file_that_is_no_database_is_refused_with_a_hint(store: Path, content: bytes) -> None:
+    store.write_bytes(content)
+    for opening in (open_store, open_readonly):
+        with pytest.raises(StoreRefused) as caught:
+            opening(store)
+        assert str(store) in str(caught.value.hint)
+    assert store.read_bytes() == content
+
+
+def test_reading_where_nothing_was_made_yet_says_how_to_start(store: Path) -> None:
+    with pytest.raises(NotFound) as caught:
+        Reader(store).records()
+    assert caught.value.hint == "reef up"
+    assert not store.exists()
+
+
+def test_a_store_of_an_older_reef_is_migrated_after_a_copy(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer(store)
+    receipt = recorded(writer, b"the request of an older reef")
+    writer.close()
+
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(migrations.store, "_migrations", list(migrations.store._migrations))
+
+    @migrations.store(name="m002_a_column_more")
+    def m002(db: Database) -> None:
+        db.execute("ALTER TABLE records ADD COLUMN mood TEXT")
+        db.execute("PRAGMA user_version=2")
+
+    with pytest.raises(Unavailable, match="older reef"):
+        open_readonly(store)
+    connection = open_store(store)
+    assert connection.execute("SELECT mood FROM records").fetchall() == [(None,)]
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    assert Reader(store).request_bytes(receipt) == b"the request of an older reef"
+
+    copy = store.with_name("reef.db.schema-1")
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with sqlite3.connect(copy) as old:
+        assert old.execute("SELECT count(*) FROM records").fetchone() == (1,)
+        assert old.execute("PRAGMA user_version").fetchone() == (1,)
+    old.close()
+    assert not list(store.parent.glob("*.partial"))
+
+
+def test_a_migration_that_fails_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_store(store).close()
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(migrations.store, "_migrations", list(migrations.store._migrations))
+
+    @migrations.store(name="m002_breaks")
+    def m002(db: Database) -> None:
+        db.execute("CREATE TABLE half (a)")
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        open_store(store)
+    monkeypatch.undo()
+    connection = open_store(store)
+    assert connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'half'").fetchone() == (0,)
+    connection.close()
+
+
+def test_eight_processes_that_open_the_same_new_store_at_once_all_succeed(store: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from reef.records.writer import Writer; from reef.records import rows\n"
+        "w = Writer(Path(sys.argv[1]))\n"
+        "w.submit(lambda c: rows.add_event(c, 'engine_changed', None, {'n': int(sys.argv[2])})).result(30); w.close()"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code, str(store), str(n)]) for n in range(8)]
+    assert [process.wait(60) for process in running] == [0] * 8
+    assert sorted(event["ids"]["n"] for event in Reader(store).events()) == list(range(8))
+    connection = open_store(store)
+    assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    assert connection.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (SCHEMA_VERSION,)
+    connection.close()
+
+
+def test_opening_gives_up_with_a_reason_while_another_process_holds_the_lock(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "LOCK_TIMEOUT_S", 0.2)
+    with schema._exclusive(store):
+        with pytest.raises(Unavailable, match="still opening"):
+            open_store(store)
+    open_store(store).close()
+
+
+def test_reading_loads_neither_sqlite_utils_nor_a_web_stack() -> None:
+    code = (
+        "import sys, reef.records.reader\n"
+        "slow = {'sqlite_utils', 'click', 'pluggy', 'aiohttp', 'httpx', 'pydantic', 'asyncio'} & set(sys.modules)\n"
+        "sys.exit(' '.join(sorted(slow)) or 0)"
+    )
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (outcome.returncode, outcome.stderr) == (0, "")

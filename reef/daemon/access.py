@@ -108,7 +108,7 @@ class Door:
             found = digest(secret)
             if hmac.compare_digest(found, self._person):
                 return Caller("nobody" if inside else "person", None, inside)
-            if any([hmac.compare_digest(found, token) for token in self._tokens]):
+            if any(hmac.compare_digest(found, token) for token in self._tokens):
                 return Caller("token", None, inside)
             session = self._session_of(found)
             if session is not None:

@@ -1,6 +1,6 @@
 """The engines of one daemon: its own, and those that scenarios name; built once, started in the background.
 
-A start never waits for a model: the address answers at once, and a call waits here until its engine can take it.
+A start never waits for a model: the address answers at once, and a call waits until its engine can take it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from reef.records import rows
 from reef.records.writer import Writer
 
 log = logging.getLogger("reef.daemon")
-CALL_WAIT_S = 60.0
-"""Seconds that a call waits for an engine that is still starting."""
 
 
 class EngineRoom:
@@ -57,12 +55,6 @@ class EngineRoom:
             self._begin(found)
         return found
 
-    async def ready(self, spec: str | None) -> Engine:
-        """The engine, once it can take a call. Raises Unavailable when that takes longer than a call waits."""
-        engine = self.of(spec)
-        await engine.ready(CALL_WAIT_S)
-        return engine
-
     def check(self, spec: str) -> None:
         """Raises InvalidInput for what is no engine specification."""
         if spec != "embedded":
@@ -87,7 +79,7 @@ class EngineRoom:
             return EmbeddedEngine(self._paths, self._told("embedded"))
         named = parse_spec(spec)
         key = os.environ.get(named["key_env"]) if named.get("key_env") else None
-        return UpstreamEngine(named["url"], named.get("model"), key, self._told(named["url"]))
+        return UpstreamEngine(named["url"], named.get("model"), key, self._told(named["url"]), named.get("key_env"))
 
     def _begin(self, engine: Engine) -> None:
         task = asyncio.create_task(self._start(engine), name=f"start {engine.name}")

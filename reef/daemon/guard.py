@@ -6,6 +6,7 @@ person's records. The middleware also turns every error into the shape that the 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -37,6 +38,13 @@ _ALLOWED = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class MethodNotAllowed(UsageError):
+    """The path is there, but not for this method."""
+
+    code = "method_not_allowed"
+    http_status = 405
+
+
 class Guard:
     """The checks of one daemon. `middleware` goes first into the app, `on_prepare` into its response signal."""
 
@@ -46,7 +54,7 @@ class Guard:
         if settings.reef.host not in ("0.0.0.0", "::"):
             self._hosts |= {f"[{settings.reef.host}]" if ":" in settings.reef.host else settings.reef.host.lower()}
         self._origins = frozenset(settings.reef.console_origins)
-        self._foreign: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+        self._foreign: WeakKeyDictionary[asyncio.Transport, bool] = WeakKeyDictionary()
 
     @property
     def middleware(self) -> Any:
@@ -116,10 +124,11 @@ class Guard:
         """Refuse a loopback connection of another user, unless it brings a secret that only this user has."""
         if caller.kind in ("person", "token"):
             return
-        connection = request.protocol
-        foreign = self._foreign.get(connection)
-        if foreign is None:
-            foreign = self._foreign[connection] = _is_foreign(request)
+        connection = request.transport
+        # Whoever hung up before this look cannot be known any more, and cannot read an answer either.
+        foreign = True if connection is None else self._foreign.get(connection)
+        if connection is not None and foreign is None:
+            foreign = self._foreign[connection] = _is_foreign(connection)
         if foreign:
             raise Forbidden("this connection belongs to another user of the machine", "export REEF_TOKEN=…")
 
@@ -128,10 +137,8 @@ def _has_port(host: str) -> bool:
     return ":" in host.rpartition("]")[2]
 
 
-def _is_foreign(request: web.Request) -> bool:
-    if request.transport is None:
-        return False
-    peer, own = request.transport.get_extra_info("peername"), request.transport.get_extra_info("sockname")
+def _is_foreign(transport: asyncio.Transport) -> bool:
+    peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
     if not peer or not own or not is_loopback(peer[0]):
         return False
     owner = connection_owner((peer[0], peer[1]), (own[0], own[1]))
@@ -156,7 +163,7 @@ def _own_error(request: web.Request, error: web.HTTPException) -> ReefError:
     if error.status == 404:
         return NotFound(f"there is no route {request.path[:200]}", "reef help api")
     if error.status == 405:
-        return UsageError(f"{request.path[:200]} does not take {request.method}", "reef help api")
+        return MethodNotAllowed(f"{request.path[:200]} does not take {request.method}", "reef help api")
     if error.status == 413:
         return TooLarge(f"the body is over the limit of {MAX_BODY} bytes")
     return UsageError(f"the request cannot be read: {error.reason}")

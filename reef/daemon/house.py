@@ -42,7 +42,7 @@ class House:
     supervisor: Supervisor
     feed: Feed
     person_key: str
-    discovery: dict[str, Any] = field(default_factory=dict)
+    discovery: dict[str, Any]
     """What the discovery file says; filled when the address is known."""
     stop: Callable[[bool], None] | None = None
     """Asks the daemon to end; the argument cuts running calls."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any, cast
 
 from reef.config import Resolved
 from reef.daemon.engine_room import EngineRoom
@@ -20,11 +21,13 @@ from reef.daemon.served import ServedVersions
 from reef.daemon.sessions import Sessions
 from reef.errors import ReefError
 from reef.gateway.relay import Gateway
+from reef.learning.attempt import Home
 from reef.learning.supervisor import Supervisor
 from reef.paths import Paths
 from reef.records import rows
 from reef.records.calls import mark_interrupted
 from reef.records.writer import Writer
+from reef.versions.catalog import Rows
 from reef.versions.repository import Repository
 
 log = logging.getLogger("reef.daemon")
@@ -38,31 +41,38 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     reading = Reading(paths.database)
     repository = Repository(paths.versions_git)
     await asyncio.to_thread(repository.ensure)
-    publisher = ServedVersions(writer, repository, rows)
+    # The protocol's free keywords could be called `conn` too, which mypy holds against the module.
+    publisher = ServedVersions(writer, repository, cast(Rows, rows))
     await publisher.load()
     engines = EngineRoom(resolved.settings, paths, writer)
     scenarios = Scenarios(writer, publisher, resolved.settings, paths, engines.check)
     await scenarios.load()
+    try:
+        await scenarios.create(DEFAULT)
+    except ReefError as error:
+        # The next call to it says the same; what else is there can be used meanwhile.
+        log.error("scenario %s cannot be made: %s", DEFAULT, error.message)
     sessions = Sessions(writer)
     await sessions.load()
     gateway = Gateway(writer, resolved.settings)
-    supervisor = Supervisor(writer, reading)
+    discovery: dict[str, Any] = {}
+    home = Home(
+        writer, repository, publisher, sessions, resolved.settings, paths,
+        url=lambda: str(discovery["url"]), engine_of=lambda name: engines.of(scenarios.known(name).engine),
+    )  # fmt: skip
     count = await asyncio.wrap_future(interrupted)
     if count:
         log.warning("%d calls were running when the last daemon ended; they are interrupted now", count)
     return House(
-        paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway, supervisor,
-        Feed(writer, reading), person_key(paths),
+        paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway,
+        Supervisor(home), Feed(writer, reading), person_key(paths), discovery,
     )  # fmt: skip
 
 
 async def recover(house: House) -> None:
-    """Finish or undo what an earlier daemon left half done, then make `default`."""
+    """Finish or undo what an earlier daemon left half done."""
     for sentence in await house.publisher.recover():
         log.info("%s", sentence)
     await house.scenarios.finish_half_made()
-    try:
-        await house.scenarios.create(DEFAULT)
-    except ReefError as error:
-        log.error("scenario %s cannot be made: %s", DEFAULT, error.message)
-    await house.supervisor.start()
+    for name, number in await house.supervisor.start():
+        log.warning("step %d of %s was running when the last daemon ended; it is failed now", number, name)

@@ -18,8 +18,10 @@ async def store_report(request: web.Request) -> web.Response:
     house, scenario, caller = house_of(request), asked_scenario(request), caller_of(request)
     body = await json_body(request)
     session = caller.session.id if caller.session is not None else None
+    # What a step thinks of itself is a program's measurement.
+    source = "program" if caller.source == "step" else caller.source
     row, _ = await house.writer.write(
-        lambda conn: reports.store_report(conn, scenario.name, body, caller.source, session=session)
+        lambda conn: reports.store_report(conn, scenario.name, body, source, session=session)
     )
     return json_reply({"agent_record_id": row["agent_record_id"], "scenario": scenario.name, "request_type": "report"})
 

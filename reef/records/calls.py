@@ -16,7 +16,7 @@ from reef.errors import NotFound
 from reef.ids import from_blob, to_blob, utc_now
 from reef.records.parts import Place, Prepared, prepare, put
 from reef.records.redact import redact, redact_text
-from reef.records.rows import dump_json
+from reef.records.rows import dump_json, plain
 
 State = Literal["complete", "partial", "failed", "cancelled", "interrupted"]
 Source = Literal["person", "program", "agent", "step"]
@@ -104,6 +104,8 @@ _FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
 _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
  redactions = redactions + ? WHERE id = ?"""
 _FLUSH = "INSERT INTO progress (record, body) SELECT sequence, ? FROM records WHERE id = ? AND state = 'open'"
+_LAST_FLUSH = """SELECT progress.sequence, progress.body FROM progress
+ JOIN records ON records.sequence = progress.record WHERE records.id = ? ORDER BY progress.sequence DESC LIMIT 1"""
 _TELL = "INSERT INTO events (at, kind, scenario, ids_json, state) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -121,11 +123,12 @@ def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
     cursor = conn.execute(
         _OPEN,
         (
-            to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, call.model, call.streaming,
-            call.source, call.adapter, call.version, call.engine, call.load_id, *place,
+            to_blob(call.receipt), call.scenario, plain(call.session), call.dialect, plain(call.route),
+            plain(call.model), call.streaming, call.source, call.adapter, call.version, call.engine, call.load_id,
+            *place,
             body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
             call.started_at, body.redactions if body else 0, dump_json(call.tags), call.side_call,
-            preview[:PREVIEW_CHARS] if preview else None,
+            plain(preview[:PREVIEW_CHARS]) if preview else None,
         ),
     )  # fmt: skip
     conn.execute(_TELL, (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open"))
@@ -139,8 +142,17 @@ def attach_request(conn: sqlite3.Connection, receipt: str, body: Body) -> None:
 
 
 def flush_progress(conn: sqlite3.Connection, receipt: str, text: bytes) -> None:
-    """Append what came since the last flush of a running stream: the answer's text, as UTF-8."""
-    conn.execute(_FLUSH, (text, to_blob(receipt)))
+    """Append what came since the last flush of a running stream: the answer's text, as UTF-8.
+
+    Credentials are cut out here as well, also one that came in two flushes.
+    """
+    last = conn.execute(_LAST_FLUSH, (to_blob(receipt),)).fetchone()
+    if last is not None:
+        joined, count = redact(last[1] + text)
+        if count:
+            conn.execute("UPDATE progress SET body = ? WHERE sequence = ?", (joined, last[0]))
+            return
+    conn.execute(_FLUSH, (redact(text)[0], to_blob(receipt)))
 
 
 def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> None:
@@ -158,16 +170,18 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
     preview = redact_text(end.answer_preview) if end.redact else end.answer_preview
     error = redact_text(end.error)
-    redactions = (body.redactions if body else 0) + (raw.redactions if raw else 0)
+    # The stream holds the same reply a second time.
+    redactions = max(body.redactions if body else 0, raw.redactions if raw else 0)
+    trainable = end.trainable and end.state == "complete" and not redactions
     conn.execute(
         _SETTLE,
         (
             end.state, *_put(conn, body), *_put(conn, raw),
-            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, error,
-            end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens, end.cached_tokens,
-            end.finish_reason, redactions, end.trainable and end.state == "complete" and not redactions,
-            dump_json(end.attempts), dump_json(end.notes), preview[:PREVIEW_CHARS] if preview else None,
-            end.model, end.load_id, sequence,
+            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, plain(error),
+            end.first_byte_ms, end.duration_ms, plain(end.prompt_tokens), plain(end.completion_tokens),
+            plain(end.cached_tokens), plain(end.finish_reason), redactions, trainable,
+            dump_json(end.attempts), dump_json(end.notes), plain(preview[:PREVIEW_CHARS]) if preview else None,
+            plain(end.model), end.load_id, sequence,
         ),
     )  # fmt: skip
     if streaming:

@@ -42,6 +42,15 @@ _VERSION_COLUMNS = (
 _EPISODE_COLUMNS = ("side", "purpose", "task", "state", "exit_code", "duration_ms", "detail_json")
 
 
+def plain(value: Any) -> Any:
+    """`value` as SQLite can store it: lone surrogates in a text become `?`, a whole number of over 64 bits NULL."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return None
+    return value
+
+
 def dump_json(value: Any) -> str | None:
     """`value` as JSON text, None as NULL; whole numbers of any length survive."""
     if value is None:
@@ -173,7 +182,7 @@ def add_activity(
     """Append one line of what step number `step` is doing."""
     conn.execute(
         "INSERT INTO activities (scenario, step, at, kind, text, failed) VALUES (?, ?, ?, ?, ?, ?)",
-        (scenario, step, at or utc_now(), kind, text, failed),
+        (scenario, step, at or utc_now(), kind, plain(text), failed),
     )
 
 
@@ -214,7 +223,7 @@ def _columns(table: str, allowed: tuple[str, ...], fields: dict[str, Any]) -> di
         if column not in allowed:
             raise TypeError(f"{table} has no column for {name!r}")
         is_text = isinstance(value, str) and column == name
-        found[column] = dump_json(value) if column.endswith("_json") and not is_text else value
+        found[column] = dump_json(value) if column.endswith("_json") and not is_text else plain(value)
     return found
 
 

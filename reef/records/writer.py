@@ -141,6 +141,7 @@ class Writer:
                 except Exception as error:
                     # The edge of the thread: a fault of reef's own must not leave anybody waiting for ever.
                     log.exception("the writer failed")
+                    self._roll_back()
                     self._fail(group, error)
                 with self._lock:
                     self._waiting_bytes -= sum(item.size for item in group)
@@ -165,34 +166,42 @@ class Writer:
 
     def _write_group(self, group: list[_Item]) -> None:
         error = self._attempt(group)
-        if error is not None and len(group) > 1 and "full" in str(error):
-            # One large body must not take the small rows of its group down with it.
-            for item in group:
-                error = self._attempt([item]) or error
         if error is None:
             self._failure = None
+        elif len(group) > 1 and _code(error) == sqlite3.SQLITE_FULL:
+            # One large body must not take the small rows of its group down with it.
+            for item in group:
+                if (alone := self._attempt([item])) is not None:
+                    self._fail([item], alone)
+        else:
+            self._fail(group, error)
 
     def _attempt(self, group: list[_Item]) -> sqlite3.Error | None:
-        """Run and commit `group`. On trouble with the file every outcome is RecordingFailed; the error is returned."""
-        connection = self._connection
+        """Run and commit `group`; on trouble with the file nothing of it is kept and the error is returned."""
+        connection, lost = self._connection, self._lost
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            self._tell_lost(connection)
+            self._begin(lost)
             if len(group) == 1:
                 self._run_alone(connection, group[0])
             else:
-                self._run_together(connection, group)
+                self._run_together(connection, group, lost)
             if connection.in_transaction:
                 connection.execute("COMMIT")
-                self._lost_told = self._lost
+                self._lost_told = lost
         except sqlite3.Error as error:
-            self._fail(group, error)
+            self._roll_back()
             return error
         for listener in self._after_commit:
             listener()
         return None
 
-    def _run_together(self, connection: sqlite3.Connection, group: list[_Item]) -> None:
+    def _begin(self, lost: int) -> None:
+        """Begin a transaction; the first after a loss says how much was lost."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        if lost != self._lost_told:
+            rows.add_event(self._connection, events.RECORDING_LOST, None, {"lost": lost - self._lost_told})
+
+    def _run_together(self, connection: sqlite3.Connection, group: list[_Item], lost: int) -> None:
         """Run a group without savepoints; when one of it raises, start over with one for each."""
         try:
             for item in group:
@@ -201,8 +210,7 @@ class Writer:
             if _is_file_trouble(error):
                 raise
             connection.execute("ROLLBACK")
-            connection.execute("BEGIN IMMEDIATE")
-            self._tell_lost(connection)
+            self._begin(lost)
             for item in group:
                 _run_in_savepoint(connection, item)
 
@@ -216,21 +224,20 @@ class Writer:
             item.outcome = (False, error)
             connection.execute("ROLLBACK")
 
-    def _tell_lost(self, connection: sqlite3.Connection) -> None:
-        if self._lost != self._lost_told:
-            rows.add_event(connection, events.RECORDING_LOST, None, {"lost": self._lost - self._lost_told})
-
-    def _fail(self, group: list[_Item], error: Exception) -> None:
+    def _roll_back(self) -> None:
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 # SQLite has rolled back by itself.
-                pass
+                return
+
+    def _fail(self, group: list[_Item], error: Exception) -> None:
         self._failure = str(error)
         for item in group:
             item.outcome = (False, RecordingFailed(f"the record store could not be written: {error}", "reef status"))
-            self._lost += item.essential
+        with self._lock:
+            self._lost += sum(item.essential for item in group)
 
     def _resolve(self, group: list[_Item]) -> None:
         by_loop: dict[asyncio.AbstractEventLoop, list[_Item]] = {}
@@ -261,8 +268,13 @@ def _run_in_savepoint(connection: sqlite3.Connection, item: _Item) -> None:
 
 def _is_file_trouble(error: Exception) -> bool:
     """Whether `error` is about the file and not about this operation's own statement."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _FILE_TROUBLE
+    return _code(error) in _FILE_TROUBLE
+
+
+def _code(error: Exception) -> int | None:
+    """SQLite's primary result code of an error; None for one that did not come from SQLite."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
 
 
 _FILE_TROUBLE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import sqlite3
@@ -20,7 +21,7 @@ from reef.records.schema import open_store
 # What JSON libraries change, refuse or fold when they read and write it.
 AWKWARD = {
     "not a number": b'{"a": NaN, "b": Infinity, "c": -Infinity}',
-    "huge numbers": b'{"n": 123456789012345678901234567890123456789012345678901234567890, "e": 1e400, "z": 1.0, "m": -0}',
+    "huge numbers": b'{"n": 1234567890123456789012345678901234567890123456789012, "e": 1e400, "z": 1.0, "m": -0}',
     "digits kept": b'{"x": 1.10, "y": 0.1000000000000000055511151231257827, "big": 100000000000000000000000.0}',
     "duplicate keys": b'{"a": 1, "a": 2, "a": {"a": 3, "a": 4}}',
     "odd spacing": b'\n\t {  "a"\r\n:\t[ 1 ,2 ]  }  \n\n',
@@ -56,7 +57,9 @@ def test_awkward_bytes_come_back_exactly_short_and_inside_a_long_conversation(
     conn: sqlite3.Connection, body: bytes
 ) -> None:
     assert kept(conn, body) == body
-    longer = b'{"messages":[{"content":"' + b"long " * 3000 + b'"},' + body + b',{"content":"' + b"more " * 900 + b'"}]}'
+    longer = (
+        b'{"messages":[{"content":"' + b"long " * 3000 + b'"},' + body + b',{"content":"' + b"more " * 900 + b'"}]}'
+    )
     assert kept(conn, longer) == longer
 
 
@@ -83,7 +86,7 @@ def test_a_turn_costs_what_is_new_in_it(conn: sqlite3.Connection) -> None:
         body = json.dumps({"model": "m", "messages": messages, "tools": tools}).encode()
         assert kept(conn, body) == body
         sizes.append(size_of(conn))
-    grown = [(after[0] - before[0], after[1] - before[1]) for before, after in zip(sizes, sizes[1:], strict=False)]
+    grown = [(after[0] - before[0], after[1] - before[1]) for before, after in itertools.pairwise(sizes)]
     assert max(stored for stored, _ in grown) < 1500
     assert max(nodes for _, nodes in grown) <= 8
 

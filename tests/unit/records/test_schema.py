@@ -90,7 +90,9 @@ def test_a_foreign_sqlite_file_is_refused_and_left_alone(store: Path) -> None:
     assert store.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", [b"no database at all, but a longer text than a header" * 30, b"SQLite format 3\0junk"])
+@pytest.mark.parametrize(
+    "content", [b"no database at all, but a longer text than a header" * 30, b"SQLite format 3\0junk"]
+)
 def test_a_file_that_is_no_database_is_refused_with_a_hint(store: Path, content: bytes) -> None:
     store.write_bytes(content)
     for opening in (open_store, open_readonly):

@@ -24,7 +24,10 @@ def message(text: str, role: str = "user") -> dict[str, str]:
 
 
 def body_of(messages: list[dict[str, str]], tools: int = 12) -> bytes:
-    made = [{"type": "function", "function": {"name": f"tool{n}", "description": "what it does " * 60}} for n in range(tools)]
+    made = [
+        {"type": "function", "function": {"name": f"tool{n}", "description": "what it does " * 60}}
+        for n in range(tools)
+    ]
     return json.dumps({"model": "m", "messages": messages, "tools": made, "stream": True}).encode()
 
 
@@ -82,7 +85,22 @@ def test_a_quote_behind_backslashes_does_not_end_a_string() -> None:
     assert json.dumps(text)[1:-1].encode() in spans
 
 
-PIECES = [b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"a" * 600, b"b" * LONG_STRING, b'\\"', b"\xff\xfe", b"\n", b'"k":']
+PIECES = [
+    b'"',
+    b"\\",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b":",
+    b"a" * 600,
+    b"b" * LONG_STRING,
+    b'\\"',
+    b"\xff\xfe",
+    b"\n",
+    b'"k":',
+]
 
 
 @settings(max_examples=300, deadline=None)
@@ -95,7 +113,9 @@ def test_whatever_the_bytes_are_the_spans_joined_are_the_body(pieces: list[bytes
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.recursive(st.none() | st.text(max_size=30), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(st.none() | st.text(max_size=30), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
 def test_any_json_value_survives(value: object) -> None:
     body = json.dumps({"messages": [value, "filler" * 2000], "other": value}, ensure_ascii=False).encode(
         "utf-8", "surrogatepass"

@@ -186,7 +186,8 @@ class Attempt:
     # What the process sends
 
     async def activity(self, kind: str, text: str, failed: bool) -> None:
-        await self._home.writer.write(lambda conn: ledger.tell(conn, self.begun, kind, text, failed))
+        # Not waited for: a talkative recipe is not slowed down, and the writer keeps the order up to the row's end.
+        self._home.writer.submit(lambda conn: ledger.tell(conn, self.begun, kind, text, failed), essential=False)
 
     async def phase(self, phase: str) -> None:
         # `settling` is the daemon's own word: until the result is here the step can be cancelled.

@@ -11,13 +11,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from reef.errors import Refused, UpstreamFailed
 from reef.ids import utc_now
 from reef.text import one_line, redact
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,9 @@ class Model:
         self.name = model
         self.budget = budget
         self._journal = journal
+        # Imported here: it is most of what a step's start costs, and a step without a model call needs none of it.
+        import httpx
+
         # The daemon is on loopback: no proxy of the environment may stand in between.
         self._client = httpx.Client(
             base_url=url.rstrip("/"),
@@ -73,6 +77,8 @@ class Model:
 
         Raises UpstreamFailed with the server's reason, Refused when the budget is used up.
         """
+        import httpx
+
         self.budget.take()
         body: dict[str, Any] = {"messages": list(messages), "stream": False, **parameters}
         if self.name is not None:

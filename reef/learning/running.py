@@ -191,5 +191,5 @@ def _how(status: int | None) -> str:
             name = signal.Signals(-status).name
         except ValueError:
             name = f"signal {-status}"
-        return f"the step's process was ended by {name} before it had a result"
+        return f"the step's process was ended by {name}, without a result"
     return f"the step's process ended with status {status} and without a result"

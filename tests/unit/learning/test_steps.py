@@ -1,0 +1,450 @@
+"""Steps as the daemon sees them: whatever a recipe's process does, there is a row, and the ask is settled once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reef.daemon.access import digest
+from reef.errors import ConfigError, Conflict, NotFound
+from reef.harness.tree import Tree
+from reef.learning.supervisor import Supervisor
+from reef.records import rows
+from reef.records.reports import store_report
+from reef.versions.publish import Proposal
+from tests.unit.learning.conftest import PASSES, RULE, Fake, Room
+
+Write = Callable[..., str]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+async def gone(pid: int, within_s: float) -> bool:
+    end = time.monotonic() + within_s
+    while is_running(pid) and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    return not is_running(pid)
+
+
+async def test_an_ask_becomes_a_version(room: Room, recipe: Write) -> None:
+    recipe(RULE + PASSES)
+    ask = await room.settled(await room.ask("Run the tests."))
+    assert (ask["state"], ask["version"]) == ("published", 2)
+    head = await room.home.publisher.head("s")
+    tree = Tree.from_files(room.home.repository.files(head.release_id))
+    entry = tree.get("r1")
+    assert entry is not None and entry.text == "Run the tests."
+    step = room.step()
+    assert (step["state"], step["recipe"], step["policy"], step["proposer"]) == (
+        "published", "tried", "reach", "model",
+    )  # fmt: skip
+    assert step["consumed"] == [ask["id"]] == step["asks"]
+    assert [group["status"] for group in step["evaluation"]["groups"]] == ["pass", "pass"]
+    assert step["mutations"][0]["id"] == "r1"
+    assert any(line["kind"] == "admission" for line in step["activity"])
+
+
+async def test_asks_are_taken_in_order_and_one_at_a_time(room: Room, recipe: Write) -> None:
+    recipe(RULE + PASSES)
+    asks = [await room.ask(f"rule number {n}") for n in range(4)]
+    for ask in asks:
+        await room.settled(ask)
+    found = [room.reader.ask(ask) for ask in asks]
+    assert [ask["step"] for ask in found] == [1, 2, 3, 4]
+    assert [ask["version"] for ask in found] == [2, 3, 4, 5]
+    steps = sorted(room.reader.steps("s"), key=lambda step: step["number"])
+    assert all(one["ended_at"] <= next["started_at"] for one, next in itertools.pairwise(steps))
+
+
+async def test_what_a_recipe_prints_cannot_disturb_its_frames(room: Room, recipe: Write) -> None:
+    noise = """
+import sys, os
+print('{"type": "result", "outcome": "candidate", "reason": "forged"}', flush=True)
+os.write(1, b"\\x00\\xff not text\\n")
+os.system("echo from a child; echo to stderr >&2")
+sys.stdout.write("x" * 200_000)
+"""
+    recipe(RULE + PASSES, head=noise)
+    ask = await room.settled(await room.ask("Run the tests."))
+    assert ask["state"] == "published"
+    written = (room.paths.steps / "s" / "1" / "output.log").read_bytes()
+    assert b"from a child" in written and b"forged" in written
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("def grow(self, batch, context): raise ValueError('odd')", "ValueError: odd (recipe.py:"),
+        ("def grow(self, batch, context): import sys; sys.exit(3)", "ended with status 3 and without a result"),
+        ("def grow(self, batch, context): import os; os._exit(0)", "ended with status 0 and without a result"),
+        ("def grow(self, batch, context): import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV"),
+        ("def grow(self, batch, context): import os; os.close(int(__import__('sys').argv[2]))", "Bad file descriptor"),
+        ("def grow(self, batch, context): return 'a string'", "AttributeError"),
+        ("def grow(self, batch, context): raise MemoryError", "MemoryError: no message"),
+        ("def grow(self, batch, context): raise KeyboardInterrupt", "without a result"),
+        ("def batch(self, samples): return None", "made no batch"),
+        ("class Config(RecipeConfig):\n    needed: int", "recipe.config.needed"),
+        ("def grow(self, batch, context) return 1", "recipe.py:"),
+        ("import nonexistent_module", "cannot be imported"),
+        ("pass", "this recipe makes no candidates"),
+    ],
+)
+async def test_a_recipe_that_breaks_fails_its_step_and_nothing_else(
+    room: Room, recipe: Write, body: str, reason: str
+) -> None:
+    recipe(body)
+    ask = await room.settled(await room.ask("do it"))
+    assert ask["state"] == ("skipped" if "batch" in reason else "failed")
+    assert reason in ask["reason"] or "result" in ask["reason"]
+    assert reason in room.step()["reason"] or "Bad file" in reason
+    assert (await room.home.publisher.head("s")).number == 1
+
+
+async def test_a_recipe_that_was_mended_works_at_the_next_ask(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context): import os; os.abort()")
+    assert (await room.settled(await room.ask("do it")))["state"] == "failed"
+    recipe(RULE + PASSES)
+    assert (await room.settled(await room.ask("and again")))["state"] == "published"
+
+
+async def test_bytes_that_are_no_frame_fail_the_step(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context):\n    import os, sys\n    os.write(int(sys.argv[2]), b'not a frame\\n')")
+    ask = await room.settled(await room.ask("do it"))
+    assert (ask["state"], ask["reason"]) == ("failed", "the step sent a line that is no frame")
+
+
+async def test_a_step_that_hangs_is_ended_at_its_limit_with_all_that_it_started(room: Room, recipe: Write) -> None:
+    object.__setattr__(room.home.settings.harness, "step_timeout", 3.0)
+    recipe("""
+def grow(self, batch, context):
+    import signal, subprocess, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    context.activity("propose", f"child {child.pid}")
+    time.sleep(600)
+""")
+    ask = await room.settled(await room.ask("do it"))
+    assert (ask["state"], ask["reason"]) == ("failed", "the step did not end within 3 s")
+    child = int(room.step()["activity"][0]["text"].split()[1])
+    assert await gone(child, 1) and await gone(room.pid(1) or 0, 1)
+
+
+async def test_cancel_ends_the_process_group_and_settles_the_ask_as_cancelled(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context):\n    import time\n    time.sleep(600)")
+    ask = await room.ask("do it")
+    waits = await room.ask("the next")
+    await room.running()
+    started = time.monotonic()
+    assert await room.supervisor.cancel_ask(ask) == "cancelled"
+    assert time.monotonic() - started < 5
+    found = room.reader.ask(ask)
+    assert (found["state"], found["reason"]) == ("cancelled", "cancelled by the person")
+    assert room.step()["state"] == "cancelled"
+    assert not is_running(room.pid(1) or 0)
+    await room.running(2)
+    with pytest.raises(NotFound):
+        await room.supervisor.cancel_step("s", 1)
+    await room.supervisor.cancel_step("s", 2)
+    assert room.reader.ask(waits)["state"] == "cancelled"
+    with pytest.raises(Conflict):
+        recipe(RULE + PASSES)
+        done = await room.settled(await room.ask("works"))
+        await room.supervisor.cancel_ask(done["id"])
+
+
+async def test_a_queued_ask_is_cancelled_without_a_step(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context):\n    import time\n    time.sleep(600)")
+    await room.ask("the first")
+    second = await room.ask("the second")
+    await room.running()
+    assert await room.supervisor.cancel_ask(second) == "cancelled"
+    assert room.reader.ask(second)["step"] is None
+    with pytest.raises(NotFound):
+        await room.supervisor.cancel_ask("0" * 32)
+    with pytest.raises(NotFound):
+        await room.supervisor.cancel_ask("no id")
+
+
+async def test_cancelling_right_after_the_start_never_leaves_a_process(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context):\n    import time\n    time.sleep(600)")
+    for number in range(1, 5):
+        ask = await room.ask("do it")
+        while room.supervisor.running_step("s") is None:
+            await asyncio.sleep(0)
+        for _ in range(number * 3):
+            await asyncio.sleep(0.001)
+        await room.supervisor.cancel_step("s", number)
+        assert (await room.settled(ask))["state"] == "cancelled"
+        pid = room.pid(number)
+        assert pid is None or not is_running(pid)
+
+
+async def test_when_the_daemon_stops_the_running_step_fails_and_the_queue_waits(room: Room, recipe: Write) -> None:
+    recipe("def grow(self, batch, context):\n    import time\n    time.sleep(600)")
+    running, queued = await room.ask("the first"), await room.ask("the second")
+    await room.running()
+    await room.supervisor.stop()
+    found = room.reader.ask(running)
+    assert (found["state"], found["reason"]) == ("failed", "the daemon stopped")
+    assert room.reader.ask(queued)["state"] == "queued"
+    recipe(RULE + PASSES)
+    later = Supervisor(room.home)
+    await later.start()
+    assert (await room.settled(queued))["state"] == "published"
+    await later.stop()
+
+
+async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start(room: Room, recipe: Write) -> None:
+    def leave(conn):  # type: ignore[no-untyped-def]
+        ask, _, _ = rows.add_ask(conn, "s", "left behind")
+        step = rows.add_step(conn, "s", recipe="tried", asks=[ask])
+        rows.set_ask(conn, ask, state="running", step=step)
+        orphan, _, _ = rows.add_ask(conn, "s", "without a step")
+        rows.set_ask(conn, orphan, state="running", step=None)
+        return ask, orphan
+
+    ask, orphan = await room.home.writer.write(leave)
+    assert await room.supervisor.start() == [("s", 1)]
+    for id in (ask, orphan):
+        found = room.reader.ask(id)
+        assert (found["state"], found["reason"]) == ("failed", "the daemon stopped")
+    assert room.step()["state"] == "failed"
+    assert await room.supervisor.start() == []
+
+
+async def test_a_step_ends_within_two_seconds_of_a_daemon_that_is_killed(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    import subprocess, time
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    (context.folder / "pids").write_text(f"{__import__('os').getpid()} {child.pid}")
+    while True:
+        pass
+""")
+    (room.paths.steps / "s" / "9").mkdir(parents=True)
+    script = f"""
+import asyncio, json, os, sys
+from pathlib import Path
+from reef.learning.running import StepProcess
+folder = Path({str(room.paths.steps / "s" / "9")!r})
+async def job(pid):
+    return json.dumps(dict(scenario="s", step=9, recipe="tried", config={{}}, adapter="pi",
+        asks=[dict(id="0" * 32, number=1, text="x")], tree=[], proposer="model", policy="reach",
+        url="http://127.0.0.1:9", token="t", database={str(room.paths.database)!r}, folder=str(folder))).encode()
+asyncio.run(StepProcess(folder, os.environ).run(job, None, 60))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(Path.cwd())})
+    pids = room.paths.steps / "s" / "9" / "pids"
+    end = time.monotonic() + 30
+    while not pids.exists() or not pids.read_text():
+        assert time.monotonic() < end and parent.poll() is None
+        await asyncio.sleep(0.05)
+    step, child = map(int, pids.read_text().split())
+    assert is_running(step) and is_running(child)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    assert await gone(step, 2) and await gone(child, 2)
+
+
+async def test_a_rejected_change_is_shown_to_the_next_step_and_refused_unrun(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    shown = [(old.step, old.reason, old.ran) for old in context.rejected]
+    context.activity("propose", repr(shown))
+    return Candidate("the same again", [
+        {"op": "create", "id": "same", "kind": "rules", "config": {"text": "always the same"}}])
+def evaluate(self, candidate, context):
+    context.activity("reach", "ran")
+    return Evaluation("reach", [Group("admission", "pass", ""), Group("reach", "fail", "not seen")])
+""")
+    for _ in range(3):
+        await room.settled(await room.ask("do it"))
+    steps = {step["number"]: room.step(step["number"]) for step in room.reader.steps("s")}
+    assert [steps[n]["state"] for n in (1, 2, 3)] == ["rejected"] * 3
+    texts = {n: [line["text"] for line in steps[n]["activity"]] for n in steps}
+    assert "ran" in texts[1] and "ran" not in texts[2] and "ran" not in texts[3]
+    assert texts[2][0] == "[(1, 'reach: not seen', True)]"
+    assert "step 1 made exactly this one" in steps[2]["reason"]
+    assert [group["status"] for group in steps[2]["evaluation"]["groups"]] == ["fail", "not run"]
+    assert (await room.home.publisher.head("s")).number == 1
+
+
+async def test_a_candidate_that_lost_is_kept_and_one_that_was_not_admitted_is_not(room: Room, recipe: Write) -> None:
+    recipe(
+        RULE
+        + """
+def evaluate(self, candidate, context):
+    return Evaluation("reach", [Group("reach", "fail", "not seen")])
+"""
+    )
+    await room.settled(await room.ask("do it"))
+    candidate = room.step()["candidate"]
+    assert candidate is not None
+    assert room.home.repository.files(candidate)["harness/rules/r1.md"] == b"do it"
+    await room.settled(await room.ask("use " + "sk-ant-" + "a1" * 20))
+    refused = room.step(2)
+    assert refused["state"] == "rejected" and refused["candidate"] is None
+    assert "credential" in refused["reason"] and "a1a1" not in refused["reason"]
+    stored = subprocess.run(
+        ["git", f"--git-dir={room.paths.versions_git}", "cat-file", "--batch-all-objects", "--batch"],
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    assert b"a1a1a1" not in stored
+
+
+async def test_code_is_refused_and_the_head_stays(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    config = {"text": "export default () => {}", "ext": "ts"}
+    return Candidate("code", [{"op": "create", "id": "ext", "kind": "code_extension", "config": config}])
+def decide(self, evaluation, context):
+    return Decision("publish", "a recipe cannot wave code through")
+""")
+    ask = await room.settled(await room.ask("do it"))
+    assert ask["state"] == "rejected" and "needs the sandbox" in ask["reason"]
+    groups = room.step()["evaluation"]["groups"]
+    assert [(group["name"], group["status"]) for group in groups] == [("admission", "fail"), ("reach", "not run")]
+    assert (await room.home.publisher.head("s")).number == 1
+
+
+async def test_checks_that_could_not_be_made_blame_nobody(room: Room, recipe: Write) -> None:
+    recipe(
+        RULE
+        + """
+def evaluate(self, candidate, context):
+    return Evaluation("reach", [Group("reach", "invalid", "the agent is not there")])
+"""
+    )
+    ask = await room.settled(await room.ask("do it"))
+    assert (room.step()["state"], ask["state"]) == ("could_not_evaluate", "failed")
+    assert "the agent is not there" in ask["reason"]
+
+
+async def test_a_step_that_lost_the_race_for_the_head_is_done_again(room: Room, recipe: Write) -> None:
+    recipe(
+        RULE
+        + """
+def evaluate(self, candidate, context):
+    import time
+    flag = context.folder.parent / "moved"
+    while not flag.exists():
+        time.sleep(0.02)
+    return Evaluation("reach", [Group("reach", "pass", "seen")])
+"""
+    )
+    ask = await room.ask("do it")
+    await room.running()
+    other = await room.home.publisher.head("s")
+    files = room.home.repository.files(other.release_id)
+    moved = Proposal("s", {**files, "harness/rules/theirs.md": b"x"}, other.release_id, "meanwhile")
+    await room.home.publisher.publish(moved)
+    (room.paths.steps / "s" / "moved").touch()
+    found = await room.settled(ask)
+    assert (found["state"], found["step"]) == ("published", 2)
+    assert room.step(1)["state"] == "failed" and "not at" in room.step(1)["reason"]
+    tree = Tree.from_files(room.home.repository.files((await room.home.publisher.head("s")).release_id))
+    assert tree.get("theirs") and tree.get("r1")
+
+
+async def test_state_that_a_recipe_leaves_is_there_in_its_next_step(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    return Skip(f"saw {context.state}", state={"count": (context.state or {"count": 0})["count"] + 1})
+""")
+    reasons = [(await room.settled(await room.ask("do it")))["reason"] for _ in range(3)]
+    assert reasons == ["saw None", "saw {'count': 1}", "saw {'count': 2}"]
+
+
+async def test_reports_are_given_to_a_recipe_that_learns_from_them_and_used_once(room: Room, recipe: Write) -> None:
+    recipe(
+        "def grow(self, batch, context):\n"
+        "    return Skip(' '.join(type(sample.source).__name__ for sample in batch.samples))",
+        inputs='["asks", "reports"]',
+    )
+    await room.home.writer.write(lambda conn: store_report(conn, "s", {"score": 0.0}, "person"))
+    await room.home.writer.write(lambda conn: store_report(conn, "other", {"score": 0.0}, "person"))
+    assert (await room.settled(await room.ask("do it")))["reason"] == "AskInput ReportInput"
+    assert (await room.settled(await room.ask("do it")))["reason"] == "AskInput"
+
+
+async def test_a_noisy_recipe_is_cut_short_in_the_journal(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    for n in range(2500):
+        context.activity("No such kind!", "x" * 5000)
+    return Skip("enough")
+""")
+    await room.settled(await room.ask("do it"))
+    activity = room.step()["activity"]
+    assert len(activity) == 2000
+    assert {line["kind"] for line in activity} == {"activity"} and len(activity[0]["text"]) == 2000
+
+
+async def test_a_recipe_reaches_models_with_a_token_that_ends_with_the_step(
+    room: Room, recipe: Write, fake: Fake
+) -> None:
+    recipe("""
+def grow(self, batch, context):
+    reply = context.models.served.chat([{"role": "user", "content": "[[say hello]]"}])
+    secret = sorted(name for name in __import__("os").environ if "KEY" in name or "TOKEN" in name)
+    return Skip(f"{reply.text} {reply.finish_reason} {secret}")
+""")
+    os.environ["OPENAI_API_KEY"] = "sk-" + "x" * 40
+    try:
+        ask = await room.settled(await room.ask("do it"))
+    finally:
+        del os.environ["OPENAI_API_KEY"]
+    assert ask["reason"] == "hello stop []"
+    token = fake.headers()[0]["authorization"].removeprefix("Bearer ")
+    assert token.startswith("reef-")
+    sessions = room.home.sessions
+    assert sessions.find(digest(token)) is None  # type: ignore[attr-defined]
+    calls = (room.paths.steps / "s" / "1" / "proposer.jsonl").read_text()
+    assert "hello" in calls and token not in calls
+
+
+async def test_a_budget_of_calls_ends_a_recipe_that_asks_for_ever(room: Room, recipe: Write, fake: Fake) -> None:
+    recipe("""
+def grow(self, batch, context):
+    while True:
+        context.models.served.chat([{"role": "user", "content": "again"}])
+""")
+    ask = await room.settled(await room.ask("do it"))
+    assert (ask["state"], ask["reason"]) == ("failed", "the step has used its 8 model calls")
+    assert len(fake.requests()) == 8
+
+
+async def test_a_scenario_whose_engine_cannot_be_had_fails_its_step_with_that_error(room: Room, recipe: Write) -> None:
+    recipe(RULE + PASSES)
+
+    def broken(scenario: str) -> object:
+        raise ConfigError("the engine of 's' cannot be built")
+
+    object.__setattr__(room.home, "engine_of", broken)
+    ask = await room.settled(await room.ask("do it"))
+    assert (ask["state"], ask["reason"]) == ("failed", "the engine of 's' cannot be built")
+
+
+async def test_two_scenarios_grow_beside_each_other(room: Room, recipe: Write) -> None:
+    recipe(RULE + PASSES)
+    await room.home.publisher.create_base("t", {"harness/rules/base.md": b"x"})
+    await room.home.writer.write(lambda conn: rows.add_scenario(conn, "t", recipe="tried", adapter="pi", state="ready"))
+    asks = [await room.ask("one", "s"), await room.ask("two", "t")]
+    found = [await room.settled(ask) for ask in asks]
+    assert [(ask["scenario"], ask["step"], ask["state"]) for ask in found] == [
+        ("s", 1, "published"), ("t", 1, "published"),
+    ]  # fmt: skip

@@ -73,9 +73,14 @@ class Home:
         words = shlex.split(line)
         return self.room.start(words, self.env | env, self.project, output), output
 
+    @property
+    def upstream_log(self) -> Path:
+        """Where the scripted model server logs its requests."""
+        return self.folder.parent / "upstream.jsonl"
+
     def fake_upstream(self) -> tuple[str, Path]:
         """Start the scripted model server. Returns its address and the file that logs its requests."""
-        log = self.folder.parent / "upstream.jsonl"
+        log = self.upstream_log
         log.touch()
         command = f"{sys.executable} -m tests.fakes.openai_server --port 0 --log {log}"
         _, output = self.start(command, PYTHONPATH=str(ROOT))

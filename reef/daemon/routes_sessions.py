@@ -7,6 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from reef.daemon.house import house_of
+from reef.daemon.naming import caller_of
 from reef.daemon.replies import json_body, json_reply, text_field, whole_number
 from reef.daemon.table import Route
 from reef.errors import InvalidInput
@@ -16,8 +17,11 @@ _MOST = 1000
 
 
 async def list_sessions(request: web.Request) -> web.Response:
-    """`GET /reef/sessions?cwd&scenario&limit`: newest first."""
+    """`GET /reef/sessions?cwd&scenario&limit`: newest first. An agent's session sees itself and nothing else."""
     house, query = house_of(request), request.query
+    own = caller_of(request).session
+    if own is not None:
+        return json_reply({"sessions": [await house.reading(lambda reader: reader.session(own.id))]})
     limit = whole_number(query.get("limit"), "limit", 20, 1, _MOST) or 20
     scenario = house.scenarios.known(query["scenario"]).name if query.get("scenario") else None
     cwd = query.get("cwd") or None
@@ -52,7 +56,7 @@ async def close_session(request: web.Request) -> web.Response:
 
 
 ROUTES = [
-    Route("GET", "/reef/sessions", list_sessions),
+    Route("GET", "/reef/sessions", list_sessions, session=True),
     Route("POST", "/reef/sessions", open_session),
     Route("DELETE", "/reef/sessions/{id}", close_session),
 ]

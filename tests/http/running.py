@@ -93,7 +93,7 @@ class Home:
     def launch(self, *flags: list[str], foreground: bool = False, base: bool = True) -> subprocess.Popen[bytes]:
         """A daemon process, not waited for. `base` sets an upstream and a port of the system's choice."""
         given = [["inference.upstream-url", self.upstream], ["inference.upstream-model", "fake-model"]]
-        given += [["reef.port", "0"]] if not any(flag[0] == "reef.port" for flag in flags) else []
+        given += [] if any(flag[0] == "reef.port" for flag in flags) else [["reef.port", "0"]]
         serve = {"flags": [*(given if base else []), *self.flags, *flags], "foreground": foreground}
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "reef.daemon"],

@@ -42,6 +42,7 @@ SESSION = {
     "POST /reef/train",
     "GET /reef/harness/requests/{id}/progress",
     "GET /reef/harness",
+    "GET /reef/sessions",
 }
 KEYED = [route for route in ROUTES if route.access is not Access.OPEN]
 

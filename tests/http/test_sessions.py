@@ -30,6 +30,15 @@ def test_a_call_with_a_session_token_is_recorded_as_the_agents_in_its_session(ho
     assert [(row["id"], row["calls"], row["last_preview"]) for row in rows] == [(session, 1, "hello from inside")]
 
 
+def test_a_session_sees_itself_and_no_other(home: Home) -> None:
+    open_session(home, os.getpid())
+    session, token = open_session(home, os.getpid())
+    open_session(home, os.getpid())
+    receipt = chat(home.http(token), "mine").headers["x-reef-agent-record-id"]
+    rows = home.http(token).get("/reef/sessions?limit=100&scenario=default").json()["sessions"]
+    assert [(row["id"], row["last_receipt"]) for row in rows] == [(session, receipt)]
+
+
 def test_a_token_is_stored_hashed_and_goes_nowhere_else(home: Home, upstream: object) -> None:
     _, token = open_session(home, os.getpid())
     chat(home.http(token), "hello")

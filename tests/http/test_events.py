@@ -1,0 +1,51 @@
+"""Events: ids and states, in order, resumed where a listener left off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.http.running import Home, chat
+
+
+def listen(home: Home, count: int, query: str = "", **headers: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    with home.http(home.key, **headers).stream("GET", f"/reef/events{query}") as reply:
+        assert reply.headers["content-type"] == "text/event-stream"
+        for line in reply.iter_lines():
+            if line.startswith("data:"):
+                found.append(json.loads(line[5:]))
+            if len(found) == count:
+                return found
+    return found
+
+
+def test_everything_since_a_sequence_is_sent_in_order_and_resumed_by_its_id(home: Home) -> None:
+    for _ in range(3):
+        chat(home.nobody, "a secret text")
+    found = listen(home, 6, "?after=0")
+    assert [event["sequence"] for event in found] == sorted({event["sequence"] for event in found})
+    rest = listen(home, 3, "", **{"last-event-id": str(found[2]["sequence"])})
+    assert rest == found[3:6]
+    assert "a secret text" not in json.dumps(found)
+
+
+def test_a_listener_sees_what_happens_after_it_came(home: Home) -> None:
+    with home.person.stream("GET", "/reef/events") as reply:
+        lines = reply.iter_lines()
+        assert next(lines).startswith(":")
+        receipt = chat(home.nobody, "hello").headers["x-reef-agent-record-id"]
+        kinds = []
+        for line in lines:
+            if line.startswith("data:"):
+                event = json.loads(line[5:])
+                assert set(event) == {"sequence", "at", "kind", "scenario", "ids", "state"}
+                if receipt in json.dumps(event["ids"]):
+                    kinds.append(event["kind"])
+            if len(kinds) == 2:
+                break
+    assert kinds == ["record_opened", "record_settled"]
+
+
+def test_a_place_to_resume_from_that_is_no_number_is_400(home: Home) -> None:
+    assert home.person.get("/reef/events?after=x").status_code == 400

@@ -142,7 +142,8 @@ def _probe(path: str) -> Seal:
 
 def _flags(root: Path) -> list[str]:
     # `--ro-bind / /` keeps every program where it is; the root is bound again, writable. A network namespace of its own
-    # starts with loopback alone, which bubblewrap brings up.
+    # starts with loopback alone, which bubblewrap brings up. With process numbers of its own, all that runs inside ends
+    # with its first process, and that one with whoever started it.
     place = str(root)
-    flags = ["--die-with-parent", "--unshare-net", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+    flags = ["--die-with-parent", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
     return [*flags, "--bind", place, place, "--chdir", str(root / "work"), "--"]

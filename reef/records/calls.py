@@ -99,6 +99,13 @@ _SETTLE = """UPDATE records SET state = ?, response_part = ?, response_chain = ?
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
  finish_reason = ?, redactions = redactions + ?, trainable = ?, attempts_json = ?, notes_json = ?, answer_preview = ?,
  model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE sequence = ?"""
+_STORE = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
+ version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
+ tags_json, side_call, preview, response_part, response_chain, raw_part, raw_chain, response_bytes, response_hash,
+ status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens, finish_reason, trainable,
+ attempts_json, notes_json, answer_preview)
+ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+ ?, ?, ?)"""
 # Asking first costs less than half of what RETURNING does.
 _FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
 _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
@@ -187,6 +194,37 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     if streaming:
         conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
     conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, scenario, _ids(receipt), end.state))
+
+
+def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) -> int:
+    """`open_record` and `settle_record` in one row, for a call that was over before its row was written.
+
+    Returns the row's sequence. There is one event, that the record is settled.
+    """
+    request = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
+    body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
+    raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
+    preview = redact_text(call.preview) if call.redact else call.preview
+    answer = redact_text(end.answer_preview) if end.redact else end.answer_preview
+    redacted = (body.redactions if body else 0) + (raw.redactions if raw else 0)
+    redactions = redacted + (request.redactions if request else 0)
+    cursor = conn.execute(
+        _STORE,
+        (
+            to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, end.model or call.model,
+            call.streaming, end.state, call.source, call.adapter, call.version, call.engine,
+            end.load_id or call.load_id, *_put(conn, request),
+            request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
+            call.started_at, redactions, dump_json(call.tags), call.side_call,
+            preview[:PREVIEW_CHARS] if preview else None, *_put(conn, body), *_put(conn, raw),
+            body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
+            redact_text(end.error), end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens,
+            end.cached_tokens, end.finish_reason, end.trainable and end.state == "complete" and not redacted,
+            dump_json(end.attempts), dump_json(end.notes), answer[:PREVIEW_CHARS] if answer else None,
+        ),
+    )  # fmt: skip
+    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state))
+    return int(cursor.lastrowid or 0)
 
 
 def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], bytes] | None = None) -> int:

@@ -53,6 +53,8 @@ class _Cutter:
         self.view = memoryview(body)
         self.layout: Layout = []
         self.array: list[Span] | None = None
+        """Spans of the array that is open; it stands in the layout once it has some."""
+        self.array_start = 0
         self.cut = 0
         """Everything before this is in a span."""
         self.steps = 0
@@ -68,18 +70,18 @@ class _Cutter:
                 position += 1
                 depth += 1
                 if self.array is None and mark == _ARRAY and depth <= 2:
-                    self._span(position)
-                    self.array, array_depth = [], depth
+                    self.array, self.array_start, array_depth = [], position, depth
             else:
                 if self.array is not None and depth == array_depth:
-                    self._span(position)
-                    self._end_array()
+                    self._end_array(position)
                 depth -= 1
                 position += 1
-                if self.array is not None and depth == array_depth and position - self.cut >= self._span_min():
-                    self._span(position)
+                if self.array is not None and depth == array_depth:
+                    size = position - max(self.cut, self.array_start)
+                    if size >= self._span_min():
+                        self._span(position)
+        self._end_array(end)
         self._span(end)
-        self._end_array()
         return self.layout
 
     def _skip(self, position: int) -> int:
@@ -130,7 +132,14 @@ class _Cutter:
         return SPAN_MIN_BEYOND
 
     def _span(self, end: int) -> None:
-        target: list[Span] | Layout = self.layout if self.array is None else self.array
+        target: list[Span] | Layout = self.layout
+        if self.array is not None:
+            if not self.array:
+                open_array, self.array = self.array, None
+                self._span(self.array_start)
+                self.array = open_array
+                self.layout.append(open_array)
+            target = self.array
         while end - self.cut > PIECE:
             target.append(self.view[self.cut : self.cut + PIECE])
             self.cut += PIECE
@@ -138,7 +147,8 @@ class _Cutter:
             target.append(self.view[self.cut : end])
             self.cut = end
 
-    def _end_array(self) -> None:
+    def _end_array(self, end: int) -> None:
+        """Close the array that is open: what is left of it joins its spans; a small array stays in the glue."""
         if self.array:
-            self.layout.append(self.array)
+            self._span(end)
         self.array = None

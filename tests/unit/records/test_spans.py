@@ -53,6 +53,11 @@ def test_a_longer_conversation_is_cut_like_the_shorter_one_that_it_repeats() -> 
     assert longer[3] == shorter[3]
 
 
+def test_a_small_array_stays_where_it_is() -> None:
+    body = json.dumps({f"k{n}": [{"a": n}] for n in range(3000)}).encode()
+    assert len(flat(split(body))) == 1
+
+
 def test_small_elements_share_a_span() -> None:
     body = json.dumps({"messages": [message("x") for _ in range(1000)]}).encode()
     layout = split(body)
@@ -125,8 +130,8 @@ def test_any_json_value_survives(value: object) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [b"[],", b'"",', b"[1,2,", b'{"a":', b'\\"', b"\\", b'"', b"x", b'{"a":"b"},'],
-    ids=["arrays", "strings", "numbers", "deep", "escaped quotes", "backslashes", "quotes", "plain", "objects"],
+    [b"[],", b'"",', b"[1,2,", b'{"a":', b'\\"', b"\\", b'"', b"x", b'{"a":"b"},', b']}{"m":[{}'],
+    ids=["arrays", "strings", "numbers", "deep", "escaped", "backslashes", "quotes", "plain", "objects", "lines"],
 )
 def test_a_hostile_body_takes_seconds_at_most_and_few_spans(unit: bytes) -> None:
     body = b'{"messages":[' + unit * (16 * 1024 * 1024 // len(unit))

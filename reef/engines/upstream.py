@@ -72,6 +72,7 @@ class UpstreamEngine:
         parts = base_address(url)
         # A key and a user name in the address would be two Authorization headers; the key was set on purpose.
         self._parts = parts._replace(netloc=parts.netloc.rpartition("@")[2]) if key else parts
+        self._prefix = self._parts._replace(query="").geturl()
         self._key = key
         self._model = model
         self._on_change = on_change
@@ -98,7 +99,7 @@ class UpstreamEngine:
 
     def url(self, route: str, query: str = "") -> str:
         joined = "&".join(part for part in (self._parts.query, query) if part)
-        return self._parts._replace(path=self._parts.path + route, query=joined).geturl()
+        return f"{self._prefix}{route}?{joined}" if joined else self._prefix + route
 
     def headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self._key}"} if self._key else {}

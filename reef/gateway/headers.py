@@ -46,12 +46,10 @@ def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDic
     found: CIMultiDict[str] = CIMultiDict()
     for name, value in headers.items():
         lower = name.lower()
-        if lower in _NOT_FORWARDED or lower in dropped or lower.startswith(_OWN):
-            continue
-        found.add(name, value)
+        if lower not in _NOT_FORWARDED and lower not in dropped and not lower.startswith(_OWN):
+            found.add(name, value)
     found["accept-encoding"] = "identity"
-    for name, value in own.items():
-        found[name] = value
+    found.update(own)
     return found
 
 
@@ -69,7 +67,8 @@ def returned(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
 
 def tags(headers: CIMultiDictProxy[str]) -> dict[str, str] | None:
     """The `x-reef-tag-<name>` headers by name; None when there are none."""
-    found = {name.lower()[len(_TAG) :]: value for name, value in headers.items() if name.lower().startswith(_TAG)}
+    names = [name for name in headers if name[:7].lower() == _OWN]
+    found = {name.lower()[len(_TAG) :]: headers[name] for name in names if name.lower().startswith(_TAG)}
     return found or None
 
 

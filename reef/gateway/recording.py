@@ -24,12 +24,15 @@ from reef.records.calls import (
     make_body,
     open_record,
     settle_record,
+    store_record,
 )
 from reef.records.large import store_parts
 from reef.records.writer import Writer
 
 OPEN_WAIT_S = 0.25
 """How long a reply waits, from its first byte, for its row to be on disk."""
+GRACE_S = 0.002
+"""How long the row of a call that does not stream waits for the reply, to be written together with its end."""
 SETTLE_WAIT_S = 1.0
 """How long the end of a reply waits for the row's end to be on disk."""
 
@@ -46,26 +49,33 @@ class Recording:
         self.attempts: list[dict[str, Any]] = []
         self._writer = writer
         self._redact = redact
+        self._row: OpenRecord | None = None
+        self._size = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._opened: asyncio.Future[int] | None = None
         self._problem: str | None = None
         self._work: set[asyncio.Future[None]] = set()
+        # Shared with the writer's thread; each is set once, and in this order: the end, then a look at the claim.
+        self._end: Settlement | None = None
+        self._claimed = False
 
-    def open(self, record: OpenRecord, body: bytes) -> None:
-        """Begin to write the row. A large body follows by itself, prepared outside the writer's thread."""
+    def open(self, row: OpenRecord, body: bytes) -> None:
+        """Have the row written: a stream's at once, any other's a moment later, so that a quick reply costs one write.
+
+        A large body follows by itself, prepared outside the writer's thread.
+        """
+        self._row = row
         if len(body) > LARGE:
-            record.request, record.request_bytes = None, len(body)
+            row.request, row.request_bytes = None, len(body)
+            self._queue_row()
             self._keep(self._attach(body))
+            return
+        row.request = body
+        self._size = len(body)
+        if row.streaming:
+            self._queue_row()
         else:
-            record.request = body
-
-        def write(conn: sqlite3.Connection) -> int:
-            return open_record(conn, record)
-
-        try:
-            self._opened = self._writer.begin(write, size=0 if record.request is None else len(body))
-            self._opened.add_done_callback(_looked_at)
-        except ReefError as error:
-            self._problem = error.message
+            self._timer = asyncio.get_running_loop().call_later(GRACE_S, self._queue_row)
 
     def first_byte_came(self) -> None:
         """Note that the upstream has answered."""
@@ -74,17 +84,13 @@ class Recording:
 
     async def opened(self) -> str | None:
         """Wait until the row is on disk, at most 250 ms. Returns None when it is, else why there is no receipt."""
-        future = self._opened
-        if future is None:
-            return self._problem or "the call was not recorded"
-        if self._problem is not None:
-            return self._problem
-        if not future.done():
-            await asyncio.wait((future,), timeout=OPEN_WAIT_S)
-        if not future.done():
-            self._problem = "the record store does not answer in time"
-        elif (error := future.exception()) is not None:
-            self._problem = error.message if isinstance(error, ReefError) else "the record store reports an error"
+        if self._timer is not None:
+            self._queue_row()
+        if self._problem is None and self._opened is not None:
+            if not await _waited(self._opened, OPEN_WAIT_S):
+                self._problem = "the record store does not answer in time"
+            elif (error := self._opened.exception()) is not None:
+                self._problem = error.message if isinstance(error, ReefError) else "the record store reports an error"
         return self._problem
 
     def flush(self, text: bytes) -> None:
@@ -122,17 +128,26 @@ class Recording:
             found.cached_tokens = facts.cached_tokens
         return found
 
-    def settle(self, end: Settlement) -> asyncio.Future[None] | None:
+    def settle(self, end: Settlement) -> asyncio.Future[Any] | None:
         """Queue the end of the record; later calls do nothing. Returns what to wait for, None when there is nothing.
 
         Large bodies are prepared outside the writer's thread first.
         """
-        if self.settled or self._opened is None:
+        if self.settled or self._row is None:
             return None
         self.settled = True
         large = [name for name in ("response", "raw") if _size(getattr(end, name)) > LARGE]
+        if not large:
+            self._end = end
+        if self._timer is not None:
+            self._queue_row()
+        if self._opened is None:
+            return None
         if large:
             return self._keep(self._settle_large(end, large))
+        if not self._claimed:
+            # The row is not being written yet: it will be written with its end.
+            return self._opened
         try:
             future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
         except ReefError:
@@ -140,14 +155,30 @@ class Recording:
         future.add_done_callback(_looked_at)
         return future
 
-    async def stored(self, settling: asyncio.Future[None] | None) -> bool:
+    async def stored(self, settling: asyncio.Future[Any] | None) -> bool:
         """Wait for the end of the record, at most a second. Returns whether it is on disk."""
         if settling is None:
             return False
-        waiting = {settling, *self._work}
-        if not all(future.done() for future in waiting):
-            await asyncio.wait(waiting, timeout=SETTLE_WAIT_S)
-        return settling.done() and not settling.cancelled() and settling.exception() is None
+        if self._work:
+            await asyncio.wait(self._work, timeout=SETTLE_WAIT_S)
+        return await _waited(settling, SETTLE_WAIT_S) and settling.exception() is None
+
+    def _queue_row(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            self._opened = self._writer.begin(self._write_row, size=self._size)
+            self._opened.add_done_callback(_looked_at)
+        except ReefError as error:
+            self._problem = error.message
+
+    def _write_row(self, conn: sqlite3.Connection) -> int:
+        """In the writer's thread: the row, with its end when that is known by now."""
+        assert self._row is not None
+        self._claimed = True
+        end = self._end
+        return open_record(conn, self._row) if end is None else store_record(conn, self._row, end)
 
     def _operation(self, end: Settlement) -> Callable[[sqlite3.Connection], None]:
         def write(conn: sqlite3.Connection) -> None:
@@ -181,6 +212,27 @@ class Recording:
 
 def _size(body: bytes | Body | None) -> int:
     return 0 if body is None else len(body) if isinstance(body, bytes) else body.prepared.size
+
+
+async def _waited(future: asyncio.Future[Any], seconds: float) -> bool:
+    """Wait for `future`, at most `seconds`, without touching it. Whether it is done."""
+    if future.done():
+        return True
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    timer = loop.call_later(seconds, wake)
+    future.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+        future.remove_done_callback(wake)
+    return future.done()
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

@@ -27,7 +27,7 @@ from reef.gateway.running import Running, RunningCalls
 from reef.gateway.streamed import deliver_stream
 from reef.gateway.streaming import StreamCopy
 from reef.gateway.upstream import UpstreamCalls
-from reef.gateway.whole import deliver_folded, deliver_whole
+from reef.gateway.whole import deliver_folded, deliver_whole, is_event_stream
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
@@ -75,15 +75,18 @@ class Gateway:
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
         recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
         delivery = Delivery(request, call, dialect, facts, recording)
-        with self._calls.entered(Running(request, delivery)) as running:
-            try:
-                return await self._answer(request, engine, dialect, body, delivery)
-            except asyncio.CancelledError:
-                if not running.cut:
-                    delivery.client_gone()
-                    raise
-                running.take_over()
-                return await delivery.stopped()
+        running = Running(request, delivery)
+        self._calls.enter(running)
+        try:
+            return await self._answer(request, engine, dialect, body, delivery)
+        except asyncio.CancelledError:
+            if not running.cut:
+                delivery.client_gone()
+                raise
+            running.take_over()
+            return await delivery.stopped()
+        finally:
+            self._calls.leave(running)
 
     async def models(self, request: web.Request, engine: Engine, dialect: Dialect = CHAT_DIALECT) -> web.StreamResponse:
         """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
@@ -135,7 +138,7 @@ class Gateway:
 
     async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
         delivery.status = reply.status
-        streams = reply.content_type == "text/event-stream" and reply.status < 400
+        streams = is_event_stream(reply) and reply.status < 400
         if streams and not delivery.asked.stream:
             return await deliver_folded(delivery, reply)
         if streams and encodings.named(reply.headers) is None:

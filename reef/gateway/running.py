@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from aiohttp import web
 
@@ -55,19 +53,18 @@ class RunningCalls:
     def __len__(self) -> int:
         return len(self._calls)
 
-    @contextmanager
-    def entered(self, running: Running) -> Iterator[Running]:
-        """Count `running` among the calls for as long as the block lasts."""
+    def enter(self, running: Running) -> None:
+        """Count `running` among the calls."""
         self._calls.add(running)
         self._empty.clear()
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look(), name="running calls")
-        try:
-            yield running
-        finally:
-            self._calls.discard(running)
-            if not self._calls:
-                self._empty.set()
+
+    def leave(self, running: Running) -> None:
+        """The call is over."""
+        self._calls.discard(running)
+        if not self._calls:
+            self._empty.set()
 
     async def drain(self, seconds: float) -> None:
         """Wait for the calls to end by themselves, then cut them. Returns when none is left or none reacts."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import time
 from contextlib import AbstractAsyncContextManager
-from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -18,6 +18,8 @@ from reef.gateway.headers import forwarded
 
 KEPT_ALIVE_S = 15.0
 LIST_TIMEOUT_S = 10.0
+AT_ONCE_S = 1.0
+"""A connection that breaks this soon was dead before; one that breaks later had a server at work on the call."""
 _IN_PIECES_ABOVE = 1024 * 1024
 
 
@@ -35,20 +37,19 @@ class UpstreamCalls:
     ) -> aiohttp.ClientResponse:
         """Send the call and return when the reply's headers have come.
 
-        A kept connection may have died unseen; then no byte of a reply has come, and the call is sent once more over
-        a fresh one, noted in `attempts`. Raises aiohttp.ClientError, TimeoutError or OSError.
+        A kept connection may have died unseen: when it breaks at once and without a byte of a reply, the call is sent
+        once more over a fresh one, noted in `attempts`. Raises aiohttp.ClientError, TimeoutError or OSError.
         """
         found = forwarded(request.headers, engine.headers())
-        trace = SimpleNamespace(reused=False)
+        sent = time.monotonic()
         try:
             return await self._session().post(
-                url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False,
-                trace_request_ctx=trace,
-            )  # fmt: skip
+                url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False
+            )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if not trace.reused or isinstance(error, aiohttp.ClientConnectorError):
+            if isinstance(error, aiohttp.ClientConnectorError) or time.monotonic() - sent > AT_ONCE_S:
                 raise
-            attempts.append({"error": why(error), "connection": "kept alive"})
+            attempts.append({"error": why(error), "connection": "kept"})
         attempts.append({"connection": "fresh"})
         return await self._session(fresh=True).post(
             url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False
@@ -106,18 +107,7 @@ class UpstreamCalls:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "accept", "content-type"),
-            trace_configs=None if fresh else [_reuse_trace()],
         )
-
-
-def _reuse_trace() -> aiohttp.TraceConfig:
-    async def reused(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-        if context.trace_request_ctx is not None:
-            context.trace_request_ctx.reused = True
-
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(reused)
-    return trace
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO:

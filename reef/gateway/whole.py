@@ -72,6 +72,11 @@ async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> w
     )
 
 
+def is_event_stream(reply: aiohttp.ClientResponse) -> bool:
+    """Whether the reply's body is a stream of events."""
+    return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
+
+
 async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) -> ReplyFacts:
     """The facts of a body that has come, read from a plain copy."""
 
@@ -79,7 +84,7 @@ async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) 
         plain = encodings.decoded(encodings.named(reply.headers), body)
         if plain is None:
             return ReplyFacts(ended=True, error="the reply is compressed in a way that cannot be read")
-        if reply.content_type == "text/event-stream":
+        if is_event_stream(reply):
             fold = delivery.dialect.fold()
             fold.feed(plain)
             return fold.facts(finished=True)

@@ -17,7 +17,7 @@ from aiohttp import hdrs, web
 
 from reef.config import Settings
 from reef.daemon.access import Caller, Door
-from reef.daemon.processes import connection_owner, is_loopback
+from reef.daemon.processes import can_look_up, connection_owner, is_loopback
 from reef.daemon.replies import error_reply
 from reef.daemon.table import ROUTE_OF
 from reef.errors import Failed, Forbidden, NotFound, ReefError, TooLarge, UnsupportedContent, UsageError
@@ -141,11 +141,11 @@ def _is_foreign(transport: asyncio.Transport) -> bool:
     peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
     if not peer or not own or not is_loopback(peer[0]):
         return False
-    owner = connection_owner((peer[0], peer[1]), (own[0], own[1]))
-    if owner is None:
+    if not can_look_up():
         return False
-    # A socket that nobody holds any more is shown as root's: whoever hangs up at once is not believed.
-    return owner.inode == 0 or owner.uid not in (0, os.getuid())
+    owner = connection_owner((peer[0], peer[1]), (own[0], own[1]))
+    # A socket that nobody holds any more is shown as root's, then not at all: whoever hangs up at once is not believed.
+    return owner is None or owner.inode == 0 or owner.uid not in (0, os.getuid())
 
 
 def _check_body(request: web.Request) -> None:

@@ -34,20 +34,30 @@ def _address(host: str, port: int) -> str:
 def connection_owner(peer: tuple[str, int], own: tuple[str, int]) -> SocketOwner | None:
     """The owner of the other end of a loopback connection.
 
-    `peer` and `own` are (address, port) as this process sees them. None when the system cannot say (no `/proc/net`)
-    or has no such socket.
+    `peer` and `own` are (address, port) as this process sees them. None when there is no such socket (any more).
     """
-    table = Path("/proc/net/tcp6" if ":" in peer[0] else "/proc/net/tcp")
-    wanted = f" {_address(*peer)} {_address(*own)} "
-    try:
-        with table.open(encoding="ascii") as rows:
-            for row in rows:
-                if wanted in row:
-                    fields = row.split()
-                    return SocketOwner(int(fields[7]), int(fields[9]))
-    except OSError:
-        return None
+    ends = [peer, own]
+    for table, mapped in (("tcp", False), ("tcp6", True), ("tcp6", False)):
+        shown = [_address(_in_family(host, table == "tcp", mapped), port) for host, port in ends]
+        wanted = f" {shown[0]} {shown[1]} "
+        try:
+            with Path(f"/proc/net/{table}").open(encoding="ascii") as rows:
+                row = next((row for row in rows if wanted in row), None)
+        except OSError:
+            continue
+        if row is not None:
+            fields = row.split()
+            return SocketOwner(int(fields[7]), int(fields[9]))
     return None
+
+
+def _in_family(host: str, four: bool, mapped: bool) -> str:
+    """`host` as a table of IPv4 or IPv6 sockets has it: an IPv4 peer may hold a socket of either kind."""
+    address = ip_address(host.partition("%")[0])
+    plain = getattr(address, "ipv4_mapped", None) or address
+    if four:
+        return str(plain)
+    return f"::ffff:{plain}" if mapped and plain.version == 4 else str(plain)
 
 
 def can_look_up() -> bool:

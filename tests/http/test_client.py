@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from reef.client import Client, current_scenario, in_session, read_discovery, running, start_daemon, wait_stopped
-from reef.errors import Conflict, ConfigError, DaemonUnreachable, Forbidden, NotFound
+from reef.errors import ConfigError, Conflict, DaemonUnreachable, Forbidden, NotFound
 from reef.paths import Paths
 from tests.http.running import Home, chat
 
@@ -48,7 +48,7 @@ def liar(new_home: Callable[..., Home]) -> Iterator[tuple[Home, list[bytes]]]:
                     return
                 with line:
                     heard.append(line.recv(65536))
-                    line.sendall(b"HTTP/1.1 200 OK\r\nx-reef-proof: 0\r\ncontent-length: 11\r\n\r\n{\"ok\":true}")
+                    line.sendall(b'HTTP/1.1 200 OK\r\nx-reef-proof: 0\r\ncontent-length: 11\r\n\r\n{"ok":true}')
 
         threading.Thread(target=answer, daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"

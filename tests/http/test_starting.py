@@ -155,11 +155,11 @@ def test_no_secret_of_the_environment_reaches_a_child(new_home: Callable[..., Ho
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if b"reef.learning.step" in (process / "cmdline").read_bytes():
-                    if str(home.folder).encode() in (environ := (process / "environ").read_bytes()):
-                        found.append(environ)
+                command, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
             except OSError:
                 continue
+            if b"reef.learning.step" in command and str(home.folder).encode() in environ:
+                found.append(environ)
         return found
 
     for environ in wait_for(of_step):

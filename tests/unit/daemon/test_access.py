@@ -94,9 +94,7 @@ def test_saying_to_be_inside_a_session_takes_rights_away_and_gives_none() -> Non
         (Caller("session", Run()), Access.DECIDING, True, False),
     ],
 )
-def test_each_caller_may_do_what_its_kind_may(
-    caller: Caller, access: Access, session_may: bool, allowed: bool
-) -> None:
+def test_each_caller_may_do_what_its_kind_may(caller: Caller, access: Access, session_may: bool, allowed: bool) -> None:
     if allowed:
         door().check(caller, access, session_may)
     else:

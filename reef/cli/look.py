@@ -136,13 +136,15 @@ def ago(at: str) -> str:
     if then is None:
         return safe(at)
     seconds = (datetime.now(UTC) - then).total_seconds()
-    return "now" if seconds < 1 else f"{span(seconds)} ago"
+    if seconds < 1:
+        return "now"
+    return f"{int(seconds)} s ago" if seconds < 10 else f"{span(seconds)} ago"
 
 
 def span(seconds: float) -> str:
-    """A duration in its largest unit: `41 s`, `2 h`; below ten seconds with one decimal."""
+    """A duration in its largest unit: `14 ms`, `3.2 s`, `41 s`, `2 h`."""
     if seconds < 10:
-        return f"{max(seconds, 0):.1f} s"
+        return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

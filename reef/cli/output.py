@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from reef.errors import ReefError
 
+_QUIET_S = 5.0
 _OBEYED = (0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x2028, 0x2029)
 
 
@@ -122,10 +124,11 @@ def _prompt(question: str) -> str | None:
 
 
 class Progress:
-    """One line on stderr that changes on a terminal; elsewhere each new text is a line of its own."""
+    """One line on stderr that changes on a terminal; elsewhere lines of their own, at most one in five seconds."""
 
     def __init__(self) -> None:
         self._shown = ""
+        self._next = 0.0
         self.live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(self, text: str) -> None:
@@ -137,7 +140,8 @@ class Progress:
             from reef.text import one_line
 
             _talk(f"\r\x1b[K{one_line(text, max(20, ERR.columns - 1))}")
-        elif text:
+        elif text and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _QUIET_S
             _talk(text + "\n")
         self._shown = text
 

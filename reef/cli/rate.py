@@ -86,16 +86,16 @@ def undo(json: JsonOption = False) -> None:
 
 
 def _rate(score: float, words: list[str], receipt: str | None, scenario_name: str | None, json: bool) -> None:
-    back, note = _understand(words)
+    word = "good" if score == GOOD else "bad"
+    back, note = _understand(words, word)
     paths = Paths.from_environ()
-    name = scenario(paths, scenario_name, quiet=json)
+    name = scenario(paths, scenario_name, quiet=json or receipt is not None)
     with daemon(paths) as client:
-        record = {"agent_record_id": whole(paths, receipt)} if receipt else _answer(client, name, back)
+        record = _pointed_out(client, whole(paths, receipt), name) if receipt else _answer(client, name, back, word)
         body: dict[str, Any] = {"score": score, "references": [record["agent_record_id"]]}
         if note:
             body["feedback"] = note
         stored = client.report(record.get("scenario") or name, body)
-    word = "good" if score == GOOD else "bad"
     _remember(paths, _remembered(paths) | {str(Path.cwd()): _entry(word, stored, record)})
     if json:
         output.json_value(stored | {"references": body["references"], "score": score})
@@ -104,7 +104,7 @@ def _rate(score: float, words: list[str], receipt: str | None, scenario_name: st
     output.say(ERR.paint("undo   reef undo", "dim"))
 
 
-def _understand(words: list[str]) -> tuple[int, str]:
+def _understand(words: list[str], rating: str) -> tuple[int, str]:
     """How many answers back, and the note."""
     back, note = 1, []
     for word in words:
@@ -112,46 +112,52 @@ def _understand(words: list[str]) -> tuple[int, str]:
         if match is not None:
             back = int(match.group(1))
         elif word.startswith("-"):
-            raise UsageError(f"there is no option {word}", "reef good --help")
+            raise UsageError(f"there is no option {word}", f"reef {rating} --help")
         else:
             note.append(word)
     return back, " ".join(note)
 
 
-def _answer(client: Client, name: str, back: int) -> dict[str, Any]:
+def _answer(client: Client, name: str, back: int, word: str) -> dict[str, Any]:
     """The record that is meant: in the last session of this directory, else what the person points at."""
-    session = _session(client, name)
-    if session is not None:
-        if back == 1 and session.get("last_receipt"):
-            return _of_session(session)
-        records = client.records(session=session["key"], limit=1000)["records"]
-        answers = [record for record in records if record["state"] in _RATED and not record["side_call"]]
-        if len(answers) < back:
-            raise NotFound(f"the last session here has {len(answers)} answers, not {back}", "reef records list")
-        return dict(answers[back - 1])
-    return _pointed_at(client, name)
+    if in_session():
+        return _own_answer(client, back)
+    here = client.sessions(cwd=str(Path.cwd()), scenario=name, limit=1)["sessions"]
+    if not here:
+        return _pointed_at(client, name, word)
+    answers = _answers(client.records(session=here[0]["key"], limit=1000))
+    if len(answers) < back:
+        raise NotFound(f"the last session here has {len(answers)} answers", f"reef records list -s {name}")
+    return answers[back - 1]
 
 
-def _session(client: Client, name: str) -> dict[str, Any] | None:
-    # An agent's session sees no session but its own, wherever it was started.
-    own = in_session()
-    found = client.sessions(cwd=None if own else str(Path.cwd()), scenario=None if own else name, limit=1)["sessions"]
-    return found[0] if found else None
+def _pointed_out(client: Client, receipt: str, name: str) -> dict[str, Any]:
+    # An agent's session may not read the record; the daemon checks the receipt all the same.
+    return {"agent_record_id": receipt, "scenario": name} if in_session() else client.record(receipt)
 
 
-def _of_session(session: dict[str, Any]) -> dict[str, Any]:
+def _own_answer(client: Client, back: int) -> dict[str, Any]:
+    # The daemon shows an agent's session itself and nothing else, and of its calls the last one.
+    own = client.sessions(limit=1)["sessions"]
+    if not own or not own[0].get("last_receipt"):
+        raise NotFound("this session has no answer to rate yet", "reef report RECEIPT --score 1")
+    if back > 1:
+        raise UsageError("an agent's session rates its last answer only", "reef report RECEIPT --score 1")
     return {
-        "agent_record_id": session["last_receipt"],
-        "scenario": session["scenario"],
-        "answer_preview": session.get("last_preview"),
+        "agent_record_id": own[0]["last_receipt"],
+        "scenario": own[0]["scenario"],
+        "preview": own[0]["last_preview"],
     }
 
 
-def _pointed_at(client: Client, name: str) -> dict[str, Any]:
-    rows = client.records(scenario=name, limit=50)["records"]
-    found = [row for row in rows if row["state"] in _RATED and not row["side_call"] and row["source"] != "step"][
-        :_OFFERED
+def _answers(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        row for row in found["records"] if row["state"] in _RATED and not row["side_call"] and row["source"] != "step"
     ]
+
+
+def _pointed_at(client: Client, name: str, word: str) -> dict[str, Any]:
+    found = _answers(client.records(scenario=name, limit=50))[:_OFFERED]
     if not found:
         raise NotFound(f"scenario {name} has no answer to rate yet", "reef-pi")
     output.say("no session was run in this directory; the last answers are")
@@ -160,7 +166,7 @@ def _pointed_at(client: Client, name: str) -> dict[str, Any]:
             f"  {number}  {ERR.joined(ERR.id(row['agent_record_id']), ERR.when(row['started_at']), _first_line(row))}"
         )
     if not output.can_ask():
-        example = f"reef good --receipt {found[0]['agent_record_id']}"
+        example = f"reef {word} --receipt {found[0]['agent_record_id']}"
         raise UsageError("say which answer is meant", example)
     chosen = output.choose("which one?", len(found))
     if chosen is None:

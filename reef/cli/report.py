@@ -13,6 +13,7 @@ from reef.cli.group import JsonOption, ScenarioOption, command, single
 from reef.cli.look import OUT
 from reef.cli.receipts import whole
 from reef.cli.scope import daemon, scenario
+from reef.client import in_session
 from reef.errors import InvalidInput, UsageError
 from reef.paths import Paths
 
@@ -43,17 +44,21 @@ def report(
 ) -> None:
     """Send a report on receipts: score, feedback, metadata.
 
-    Several receipts in one report are one trajectory. A receipt may be cut to a beginning that only one record has. In
-    an agent's session the report is stored as the agent's, which never counts as yours.
+    Several receipts in one report are one trajectory. A receipt may be cut to a beginning that only one record has; the
+    scenario is that of the record. In an agent's session the report is stored as the agent's, which never counts as
+    yours.
     """
     if score is None and feedback is None and metadata is None:
         raise UsageError("a report needs a score, feedback or metadata", "reef report RECEIPT --score 1")
     if score is not None and not math.isfinite(score):
         raise UsageError(f"the score {score} is not a finite number", "reef report RECEIPT --score 1")
     paths = Paths.from_environ()
-    name = scenario(paths, scenario_name, quiet=json)
     with daemon(paths) as client:
         body: dict[str, Any] = {"references": [whole(paths, receipt) for receipt in receipts or []]}
+        if scenario_name is None and body["references"] and not in_session():
+            name = str(client.record(body["references"][0])["scenario"])
+        else:
+            name = scenario(paths, scenario_name, quiet=json)
         given = {"score": score, "feedback": feedback, "metadata": _object(metadata), "agent_record_id": id}
         body |= {key: value for key, value in given.items() if value is not None}
         stored = client.report(name, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from reef.client import Client
 from reef.errors import NotFound, UsageError
 from reef.ids import version_number
 from reef.paths import Paths
+from reef.text import safe
 
 app = noun("List, show, compare, install, promote or roll back versions. v1 is the base, there from the first moment.")
 
@@ -53,7 +55,8 @@ def list_versions(scenario_name: ScenarioOption = None, json: JsonOption = False
 def show(version: VersionArgument, scenario_name: ScenarioOption = None, json: JsonOption = False) -> None:
     """Show one version and its files.
 
-    Where it came from, how it was evaluated, what it needs, and the whole text of each file in it.
+    Where it came from, how it was evaluated and the text of each file in it; reef's own files only by name and length.
+    With --json every file is whole.
     """
     person_only("read the files of a version")
     paths = Paths.from_environ()
@@ -72,9 +75,13 @@ def show(version: VersionArgument, scenario_name: ScenarioOption = None, json: J
     for line in evaluation_lines(row.get("evaluation")):
         output.data(line)
     for path, text in sorted((row.get("files") or {}).items()):
+        lines = safe(str(text)).splitlines()
+        if any(part.startswith("reef-") for part in PurePosixPath(path).parts):
+            output.data(f"\n{OUT.paint(OUT.line(path), 'strong')}  reef's own, {len(lines)} lines")
+            continue
         output.data(f"\n{OUT.paint(OUT.line(path), 'strong')}")
-        for line in str(text).splitlines():
-            output.data(f"  {OUT.line(line) if OUT.terminal else line}")
+        for line in lines:
+            output.data(f"  {line}")
 
 
 @command(app, "diff", examples=("reef versions diff", "reef versions diff v1 v3 -s coding"))

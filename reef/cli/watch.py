@@ -32,7 +32,8 @@ def follow(client: Client, ask_id: str, timeout_s: float) -> tuple[dict[str, Any
                 return now, 0 if now["state"] in PUBLISHED else 1
             if time.monotonic() >= deadline:
                 return now, 2
-            progress.show(f"  {ERR.line(now['state'])}{_since(now)}")
+            if progress.live:
+                progress.show(f"  {ERR.line(now['state'])}{_since(now)}")
             time.sleep(_POLL_S[min(turn // 5, len(_POLL_S) - 1)])
             turn += 1
     finally:
@@ -62,7 +63,10 @@ def outcome(now: dict[str, Any], scenario: str) -> None:
         return
     number = int(version)
     before = f"v{number - 1}"
-    output.say(f"{ERR.paint('next', 'dim')}   reef versions diff {before} v{number}, reef versions install v{number}")
+    both = ERR.joined(
+        f"reef versions diff {before} v{number} -s {scenario}", f"reef versions install v{number} -s {scenario}"
+    )
+    output.say(f"{ERR.paint('next', 'dim')}   {both}")
 
 
 def evaluation_lines(evaluation: dict[str, Any] | None) -> list[str]:

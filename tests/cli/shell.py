@@ -29,13 +29,19 @@ class Ran:
         return self.out + self.err
 
 
-def reef(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None) -> Ran:
-    """Run `reef` with its output in pipes."""
+def reef(
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
+    cwd: Path | None = None,
+    alone: bool = False,
+) -> Ran:
+    """Run `reef` with its output in pipes. `alone` gives it `env` and nothing of this process's variables."""
     done = subprocess.run(
         [REEF, *arguments],
         input=stdin.encode(),
         capture_output=True,
-        env={**os.environ, **(env or {})},
+        env={**({} if alone else os.environ), **(env or {})},
         cwd=cwd,
         timeout=_LIMIT_S,
         check=False,

@@ -1,0 +1,162 @@
+"""`reef up`, `down`, `status`, `serve`, `logs` against a real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from reef.paths import Paths
+from tests.cli.conftest import Live, home_environment
+from tests.cli.shell import REEF, on_terminal, reef
+
+
+def test_up_then_up_again_then_down_then_down_again(up_flags: list[str], paths: Paths) -> None:
+    first = reef("up", *up_flags)
+    assert first.status == 0
+    assert first.out.startswith("daemon up · http://127.0.0.1:")
+    assert "engine upstream · fake-model" in first.out
+    assert "next   reef tui" in first.err
+    again = reef("up", *up_flags)
+    assert (again.status, again.out.startswith("daemon already running · ")) == (0, True)
+    other = reef("up", "--recipe", "reefine", *up_flags)
+    assert other.status == 1
+    assert "another recipe (running: basic, asked for: reefine)" in other.err
+    assert other.err.endswith("hint: reef down\n")
+    assert (reef("down").out, reef("down").out) == ("daemon stopped\n", "the daemon is not running\n")
+    assert reef("status").status == 3
+
+
+def test_a_writing_command_starts_the_daemon(paths: Paths, model_server: str) -> None:
+    paths.config_file.write_text(f"reef:\n  port: 0\ninference:\n  upstream-url: {model_server}\n")
+    made = reef("scenarios", "create", "mine")
+    assert (made.status, made.out) == (0, "scenario mine · v1 · recipe basic\n")
+    assert reef("scenarios", "create", "mine").status == 0
+    assert [row["name"] for row in json.loads(reef("scenarios", "list", "--json").out)] == ["default", "mine"]
+    reef("down")
+    # The database itself answers while the daemon is down.
+    offline = reef("scenarios", "list")
+    assert offline.status == 0
+    assert "mine" in offline.out
+    assert "read from the database" in offline.err
+    assert reef("records", "list", "-s", "nobody").err.startswith("the daemon is not running")
+    assert reef("records", "list", "-s", "nobody").status == 1
+
+
+def test_status_shows_facts_for_a_person_and_an_object_for_a_program(live: Live) -> None:
+    shown = live.reef("status")
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("reef 0.1.0 · up ")
+    assert live.url in lines[0]
+    assert any(line.startswith("engine     upstream fake-model · ready") for line in lines)
+    assert any(line.startswith("grown      v2 · v3 pending, needs you") for line in lines)
+    assert "needs you  v3 of grown changes code   reef versions show v3 -s grown" in lines
+    found = live.json("status")
+    assert {"version", "url", "pid", "engine", "scenarios", "records", "agents", "needs_you"} <= set(found)
+
+
+def test_status_works_inside_an_agents_session(live: Live, tmp_path: Path) -> None:
+    _, token = live.session(tmp_path)
+    assert live.reef("status", env={"REEF_SESSION": token}).status == 0
+
+
+def test_logs_show_the_last_lines(live: Live) -> None:
+    shown = live.reef("logs", "-n", "200")
+    assert "answers at" in shown.out
+    assert len(live.reef("logs", "-n", "1").out.splitlines()) == 1
+    assert live.reef("logs", "-n", "0").out == ""
+
+
+def test_logs_follow_across_a_rotation(paths: Paths) -> None:
+    paths.daemon_log.write_text("one\n")
+    child = subprocess.Popen([REEF, "logs", "-f"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "one\n"
+    with paths.daemon_log.open("a") as file:
+        file.write("two \x1b[2J\n")
+    assert child.stdout.readline() == "two ␛[2J\n"
+    paths.daemon_log.rename(paths.state / "daemon.log.1")
+    paths.daemon_log.write_text("three\n")
+    assert child.stdout.readline() == "three\n"
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=20) == 130
+
+
+def test_logs_without_a_log_say_what_to_type() -> None:
+    shown = reef("logs")
+    assert shown.status == 1
+    assert shown.err.endswith("hint: reef up\n")
+
+
+def test_serve_runs_in_the_foreground_until_ctrl_c(up_flags: list[str], paths: Paths) -> None:
+    child = subprocess.Popen([REEF, "serve", *up_flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not paths.discovery.exists() or reef("status").status != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert json.loads(paths.discovery.read_text())["pid"] == child.pid
+    assert reef("serve", *up_flags).status == 0
+    assert reef("serve", "--recipe", "reefine", *up_flags).status == 1
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=40) in (0, 130)
+
+
+def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(tmp_path: Path, up_flags: list[str]) -> None:
+    env = home_environment(tmp_path)
+    assert reef("up", *up_flags, env=env).status == 0
+    url = json.loads(Paths.from_environ(env).discovery.read_text())["url"]
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "[[paced 2000 20ms]]"}]}
+    with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as reply:
+        pieces = reply.iter_bytes()
+        next(pieces)
+        first = subprocess.Popen([REEF, "down"], env={**os.environ, **env}, stderr=subprocess.PIPE, text=True)
+        assert first.stderr is not None
+        assert "waiting for 1 running call" in first.stderr.readline()
+        began = time.monotonic()
+        assert reef("down", env=env).out == "daemon stopped\n"
+        for _ in pieces:
+            pass
+    assert time.monotonic() - began < 20
+    assert first.wait(timeout=20) == 0
+    offline = json.loads(reef("records", "list", "--json", env=env).out)
+    assert [row["state"] for row in offline] == ["partial"]
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_up_uses_what_it_found_only_after_a_yes_on_a_terminal(answer: str, paths: Paths, tmp_path: Path) -> None:
+    paths.config_file.write_text("reef:\n  port: 0\n")
+    env = {"OPENAI_API_KEY": "sk-none-of-your-business", "NO_COLOR": "1", "REEF_MODEL_MIRROR": "http://127.0.0.1:9"}
+    status, shown = on_terminal("up", keys=[("for every call?", f"{answer}\r")], env=env)
+    confirmed = paths.state / "engine.json"
+    reef("down", "--now")
+    assert "found  openai" in shown
+    assert "sk-none" not in shown
+    assert json.loads(confirmed.read_text())["kind"] == ("openai" if answer == "y" else "embedded")
+    assert "sk-none" not in confirmed.read_text()
+    assert status in (0, 1)
+
+
+def test_up_without_a_terminal_names_what_it_found_and_uses_the_embedded_model(paths: Paths) -> None:
+    paths.config_file.write_text("reef:\n  port: 0\n")
+    child = subprocess.Popen(
+        [REEF, "up"],
+        env={**os.environ, "GROQ_API_KEY": "gsk-none"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    said = child.stderr.readline() + child.stderr.readline() + child.stderr.readline()
+    child.terminate()
+    child.communicate(timeout=30)
+    reef("down", "--now")
+    assert "found  groq · GROQ_API_KEY is set" in said
+    assert "engine embedded" in said
+    assert not (paths.state / "engine.json").exists()

@@ -17,32 +17,38 @@ _PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _PICTURES |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x2028, 0x2029], 0xFFFD)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
+# A pattern begins with its literal and looks back for the word's edge, because the search jumps to literals only.
 _CREDENTIALS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("anthropic-key", re.compile(r"sk-ant-[A-Za-z0-9_-]{20,}")),
-    ("openai-key", re.compile(r"\bsk-(?!ant-)(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_-]{20,}")),
-    ("github-token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})")),
-    ("gitlab-token", re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}")),
-    ("aws-key-id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
-    ("slack-token", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
-    ("google-key", re.compile(r"\bAIza[A-Za-z0-9_-]{35}")),
-    ("huggingface-token", re.compile(r"\bhf_[A-Za-z0-9]{30,}")),
-    ("stripe-key", re.compile(r"\b[rs]k_live_[A-Za-z0-9]{20,}")),
-    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
-    ("reef-token", re.compile(r"\breef-[A-Za-z0-9_-]{43}\b")),
+    ("openai-key", re.compile(r"sk-(?<=\bsk-)(?!ant-)(?:proj-|svcacct-|or-v1-)?[A-Za-z0-9_-]{20,}")),
+    ("github-token", re.compile(r"gh(?<=\bgh)[pousr]_[A-Za-z0-9]{30,}")),
+    ("github-token", re.compile(r"github_pat_(?<=\bgithub_pat_)[A-Za-z0-9_]{30,}")),
+    ("gitlab-token", re.compile(r"glpat-(?<=\bglpat-)[A-Za-z0-9_-]{20,}")),
+    ("aws-key-id", re.compile(r"A(?:KI|SI)A(?<=\bA[KS]IA)[A-Z0-9]{16}\b")),
+    ("slack-token", re.compile(r"xox(?<=\bxox)[abeoprs]-[A-Za-z0-9-]{10,}")),
+    ("google-key", re.compile(r"AIza(?<=\bAIza)[A-Za-z0-9_-]{35}")),
+    ("huggingface-token", re.compile(r"hf_(?<=\bhf_)[A-Za-z0-9]{30,}")),
+    ("stripe-key", re.compile(r"[rs]k_live_(?<=\b[rs]k_live_)[A-Za-z0-9]{20,}")),
+    ("jwt", re.compile(r"eyJ(?<=\beyJ)[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}")),
+    ("reef-token", re.compile(r"reef-(?<=\breef-)[A-Za-z0-9_-]{43}\b")),
     ("private-key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?")),
 )
 _BYTES = tuple((kind, re.compile(pattern.pattern.encode())) for kind, pattern in _CREDENTIALS)
-# Every call's bodies are searched, so this is made for speed: each trigger begins with one literal byte, which the
-# search jumps to, and is exact enough that the patterns of its kinds run only where there is something to replace.
+# Every call's bodies are searched, so this is made for speed: each trigger begins with one byte, which the search jumps
+# to, and is exact enough that the patterns of its kinds run only where there is something to replace.
 _TRIGGERS: tuple[tuple[re.Pattern[bytes], frozenset[str]], ...] = (
     (
         re.compile(
-            rb"-(?:(?<=sk-)|(?<=glpat-)|(?<=reef-)|(?<=xox[abeoprs]-)|(?<=PRIVATE KEY-))(?:[A-Za-z0-9_-]{10}|----)"
+            rb"-(?:(?<=\bsk-)[A-Za-z0-9_-]{20}|(?<=sk-)ant-[A-Za-z0-9_-]{20}|(?<=glpat-)[A-Za-z0-9_-]{20}"
+            rb"|(?<=reef-)[A-Za-z0-9_-]{43}|(?<=xox[abeoprs]-)[A-Za-z0-9-]{10}|(?<=PRIVATE KEY-)----)"
         ),
         frozenset({"anthropic-key", "openai-key", "gitlab-token", "slack-token", "reef-token", "private-key"}),
     ),
     (
-        re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=github_pat_)|(?<=hf_)|(?<=[rs]k_live_))[A-Za-z0-9_]{20}"),
+        re.compile(
+            rb"_(?:(?<=gh[pousr]_)[A-Za-z0-9]{30}|(?<=github_pat_)[A-Za-z0-9_]{30}|(?<=hf_)[A-Za-z0-9]{30}"
+            rb"|(?<=[rs]k_live_)[A-Za-z0-9]{20})"
+        ),
         frozenset({"github-token", "huggingface-token", "stripe-key"}),
     ),
     (re.compile(rb"I(?<=A[KS]I)A[A-Z0-9]{16}"), frozenset({"aws-key-id"})),
@@ -82,7 +88,7 @@ def short_id(hex_id: str) -> str:
 
 def find_credentials(text: str) -> list[str]:
     """The kinds of credential-shaped strings in `text`, in the order of the list above; empty when there is none."""
-    return [kind for kind, pattern in _CREDENTIALS if pattern.search(text)]
+    return list(dict.fromkeys(kind for kind, pattern in _CREDENTIALS if pattern.search(text)))
 
 
 def redact(body: bytes) -> tuple[bytes, int]:

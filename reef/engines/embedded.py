@@ -18,13 +18,14 @@ from typing import Any
 
 from reef.engines import weights
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES, EngineHealth, OnChange
-from reef.errors import ReefError, Unavailable, UpstreamFailed
+from reef.errors import Failed, ReefError, Unavailable, UpstreamFailed
 from reef.ids import new_id
 from reef.paths import Paths
 
 CONTEXT = 8192
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 2.0
+RETRY_AFTER_S = 10.0
 MAX_ENDS = 5
 ENDS_WINDOW_S = 120.0
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "OMP_WAIT_POLICY")
@@ -59,6 +60,8 @@ class EmbeddedEngine:
         self._task: asyncio.Task[None] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._last_lines: deque[str] = deque(maxlen=20)
+        self._refusal: str | None = None
+        self._failed_at = 0.0
 
     @property
     def base_url(self) -> str:
@@ -85,8 +88,8 @@ class EmbeddedEngine:
             self._task = asyncio.create_task(self._run(), name="embedded engine")
 
     async def ready(self, wait_s: float) -> None:
-        if self._health.state == "failed" and (self._task is None or self._task.done()):
-            # A fetch that failed for want of a network is worth another try when somebody calls again.
+        if self._health.state == "failed" and time.monotonic() - self._failed_at > RETRY_AFTER_S:
+            # What failed for want of a network is worth another try when somebody calls again.
             failed = self._health
             await self.start()
             raise Unavailable(failed.detail, failed.hint)
@@ -136,14 +139,21 @@ class EmbeddedEngine:
             await self._fetch()
             while True:
                 reason = await self._one_life()
+                if self._refusal is not None:
+                    # What a model file or a missing library makes impossible does not get better by trying again.
+                    raise Failed(f"the embedded model cannot be loaded: {self._refusal}", "./install.sh")
                 ends.append(time.monotonic())
                 if len(ends) == MAX_ENDS and ends[-1] - ends[0] < ENDS_WINDOW_S:
-                    self._set(EngineHealth("failed", f"the embedded model keeps ending: {reason}", "reef logs"))
+                    self._fail(f"the embedded model keeps ending: {reason}", "reef logs")
                     return
                 self._set(EngineHealth("starting", f"the embedded model ended ({reason}) and is starting again"))
                 await asyncio.sleep(min(0.2 * 2 ** len(ends), 5.0))
         except ReefError as error:
-            self._set(EngineHealth("failed", error.message, error.hint))
+            self._fail(error.message, error.hint)
+
+    def _fail(self, reason: str, hint: str | None) -> None:
+        self._failed_at = time.monotonic()
+        self._set(EngineHealth("failed", reason, hint))
 
     async def _fetch(self) -> None:
         def progress(done: int, total: int) -> None:
@@ -177,6 +187,7 @@ class EmbeddedEngine:
             os.close(write_end)
         self._process = process
         self._last_lines.clear()
+        self._refusal = None
         listening = asyncio.create_task(self._listen(process, read_end))
         try:
             await self._keep_errors(process)
@@ -215,12 +226,12 @@ class EmbeddedEngine:
             return
         finally:
             transport.close()
+        if "error" in fact:
+            self._refusal = str(fact["error"])
         if "listening" in fact:
             self._address = fact["listening"]
             self._incarnation = new_id()[:12]
             self._set(EngineHealth("ready"))
-        elif "error" in fact:
-            self._last_lines.append(fact["error"])
 
     async def _keep_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None

@@ -6,6 +6,7 @@ Runs only in the fetching child process, the one place below the command line th
 from __future__ import annotations
 
 import hashlib
+import ssl
 import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -50,10 +51,17 @@ def download(models: Path, progress: Progress, wanted: Weights, sources: Sources
 
 def _client(url: str, sources: Sources) -> httpx.Client:
     """A client for one address. It reads no variable by itself: some legal values of NO_PROXY make httpx raise."""
-    verify = httpx.create_ssl_context(verify=sources.certificates or True, trust_env=True)
+    verify = _trusted(sources.certificates) if sources.certificates else httpx.create_ssl_context(trust_env=True)
     return httpx.Client(
         proxy=route_to(url).proxy, verify=verify, timeout=_TIMEOUT, follow_redirects=True, trust_env=False
     )
+
+
+def _trusted(certificates: str) -> ssl.SSLContext:
+    place = Path(certificates)
+    if place.is_dir():
+        return ssl.create_default_context(capath=certificates)
+    return ssl.create_default_context(cafile=certificates)
 
 
 def _locate(index: str, wanted: Weights, sources: Sources) -> str | None:

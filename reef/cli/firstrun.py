@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reef.cli import output
+from reef.cli import output, watch
 from reef.cli.look import OUT
 from reef.client import Client
 from reef.errors import Failed, from_json
@@ -24,6 +24,8 @@ from reef.paths import Paths
 from reef.text import one_line, safe
 
 _AGENT_S = 300
+_ASK_S = 600
+_POLL_S = 0.1
 
 
 class Clock:
@@ -152,7 +154,8 @@ def exchange(client: Client, scenario: str, question: str) -> Exchange:
     """One chat completion. Raises Failed when the call was not recorded or the answer has no text."""
     model = str(client.models(scenario)["data"][0]["id"])
     clock = Clock()
-    messages = [{"role": "user", "content": question}]
+    # Without a system text the embedded model answers many an English question in French.
+    messages = [{"role": "system", "content": "You are a helpful assistant."}, {"role": "user", "content": question}]
     reply, receipt = client.chat(scenario, {"model": model, "messages": messages, "temperature": 0, "max_tokens": 64})
     seconds = clock.seconds
     text = ((reply.get("choices") or [{}])[0].get("message") or {}).get("content") or ""
@@ -162,6 +165,22 @@ def exchange(client: Client, scenario: str, question: str) -> Exchange:
         raise Failed("the model answered without text", f"reef records show {receipt}")
     tokens = int((reply.get("usage") or {}).get("total_tokens") or 0)
     return Exchange(one_line(str(reply.get("model") or model), 40), text, receipt, tokens, seconds)
+
+
+def follow_ask(client: Client, ask: str, indent: str) -> dict[str, Any]:
+    """Tell each thing that a step does while it does it. Returns the settled progress; raises Failed after 10 min."""
+    clock = Clock()
+    told = 0
+    while clock.seconds < _ASK_S:
+        state = client.ask_progress(ask)
+        activity = state.get("activity") or []
+        for item in activity[told:]:
+            tell(indent + watch.activity_line(item, state.get("started_at")).strip())
+        told = len(activity)
+        if state["settled"]:
+            return state
+        time.sleep(_POLL_S)
+    raise Failed(f"the ask is not settled after {_ASK_S} s", "reef asks list")
 
 
 def run_agent(wrapper: Path, scenario: str, prompt: str) -> subprocess.CompletedProcess[str]:

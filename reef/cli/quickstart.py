@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import reef
-from reef.cli import firstrun, installing, watch
+from reef.cli import firstrun, installing
 from reef.cli.difference import lines_of
 from reef.cli.group import command, single
 from reef.cli.look import OUT, span
@@ -34,7 +34,6 @@ ADAPTER = "pi"
 QUESTION = "What is the capital of France?"
 RULE = "Always answer in one short sentence."
 GREETING = "Say hello."
-ASK_S = 600.0
 INDENT = " " * 12
 
 
@@ -106,19 +105,13 @@ def grow(client: Client) -> tuple[int, int]:
     clock = firstrun.Clock()
     asked = client.train(SCENARIO, RULE)
     firstrun.tell(f'3 grow      ask #{asked["number"]} "{RULE}"')
-    settled, _ = watch.follow(client, asked["agent_record_id"], ASK_S)
+    settled = firstrun.follow_ask(client, asked["agent_record_id"], f"{INDENT}  ")
     if settled.get("step") is None:
         raise Failed(_why(settled), f"reef asks show {asked['number']} --scenario {SCENARIO}")
     step = client.step(SCENARIO, int(settled["step"]))
-    if step.get("proposer") == "verbatim":
-        firstrun.tell(
-            f"{INDENT}the embedded model is too small to write changes, so an ask becomes a rule word for word"
-        )
     count = len(step.get("mutations") or [])
     made = f"proposed {count} {'entry' if count == 1 else 'entries'}"
     firstrun.tell(INDENT + OUT.joined(f"step {step['number']}", made, str(settled["state"]), span(clock.seconds)))
-    for line in watch.evaluation_lines(step.get("evaluation")):
-        firstrun.tell(INDENT + line)
     if settled["state"] != "published":
         raise Failed(_why(settled), f"reef steps show {step['number']} --scenario {SCENARIO}")
     return before, _head(client)
@@ -169,8 +162,7 @@ def show_proof(client: Client, paths: Paths) -> None:
 def show_next(paths: Paths) -> None:
     """Three commands to go on with, and how to take it all back."""
     scenario = "" if current_scenario(paths)[0] == SCENARIO else f" --scenario {SCENARIO}"
-    shipped = f"sh {shlex.quote(str(Path(reef.__file__).parent / 'install.sh'))}"
-    undo = [f"reef versions rollback v1{scenario}", f"{os.environ.get('REEF_INSTALLER') or shipped} uninstall --purge"]
+    undo = [f"reef versions rollback v1{scenario}", f"{_installer()} uninstall --purge"]
     firstrun.tell()
     firstrun.tell("next   reef tui                                    look around")
     firstrun.tell("       reef down && reef up --model ollama/qwen3   use a model that can write changes")
@@ -178,6 +170,15 @@ def show_next(paths: Paths) -> None:
     firstrun.tell(f"undo   {OUT.joined(*undo)}")
     if str(paths.bin) not in os.environ.get("PATH", "").split(os.pathsep):
         firstrun.tell(f'path   export PATH="{paths.bin}:$PATH"   in your shell\'s profile, so that these are found')
+
+
+def _installer() -> str:
+    """How the installer was called, else where it is: in the wheel, or beside the package in a checkout."""
+    package = Path(reef.__file__).parent
+    place = next(
+        (folder / "install.sh" for folder in (package, package.parent) if (folder / "install.sh").is_file()), None
+    )
+    return os.environ.get("REEF_INSTALLER") or (f"sh {shlex.quote(str(place))}" if place else "./install.sh")
 
 
 def _head(client: Client) -> int:

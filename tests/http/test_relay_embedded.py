@@ -1,0 +1,90 @@
+"""A whole daemon with the embedded model behind it: real tokens, real usage, real records."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reef.engines import weights
+from reef.records.reader import Reader
+from tests.http.running import Home, wait_for
+
+pytestmark = [pytest.mark.network, pytest.mark.timeout(180)]
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A daemon whose engine is the embedded model."""
+    folder = tmp_path_factory.mktemp("embedded")
+    stored = weights.fetch_here(tmp_path_factory.getbasetemp().parent / "reef-weights", lambda *_: None)
+    home = Home(folder, "", flags=[["inference.backend", "embedded"], ["reef.port", "0"]], environ={"CI": "true"})
+    home.paths.models.mkdir(parents=True)
+    os.link(stored, weights.model_file(home.paths))
+    home.process = home.launch(base=False)
+    home.wait_up(home.process)
+    yield home
+    home.close()
+
+
+def engine_state(home: Home) -> str:
+    return str(home.nobody.get("/reef/status").json()["engine"]["state"])
+
+
+def test_a_call_waits_for_the_model_and_is_answered(embedded: Home) -> None:
+    body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 12}
+    reply = embedded.nobody.post("/v1/chat/completions", json=body)
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["choices"][0]["message"]["content"]
+    row = Reader(embedded.paths.database).record(reply.headers["x-reef-agent-record-id"])
+    assert (row["state"], row["engine"], row["model"]) == ("complete", "embedded", weights.SMOLLM2.name)
+    assert row["completion_tokens"] == reply.json()["usage"]["completion_tokens"] > 0
+    assert row["load_id"].endswith(":1")
+    assert engine_state(embedded) == "ready"
+
+
+def test_a_stream_ends_with_its_receipt(embedded: Home) -> None:
+    body = {
+        "model": "any",
+        "messages": [{"role": "user", "content": "Count to five."}],
+        "max_tokens": 24,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    with embedded.nobody.stream("POST", "/v1/chat/completions", json=body) as reply:
+        assert reply.status_code == 200
+        receipt = reply.headers["x-reef-agent-record-id"]
+        lines = [line for line in reply.iter_lines() if line]
+    assert lines[-1] == "data: [DONE]"
+    assert json.loads(lines[-2].removeprefix("data: "))["reef"] == {"agent_record_id": receipt}
+    texts = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+    said = "".join((chunk["choices"][0]["delta"].get("content") or "") for chunk in texts if chunk["choices"])
+    reader = Reader(embedded.paths.database)
+    stored = json.loads(reader.response_bytes(receipt) or b"")
+    assert stored["choices"][0]["message"]["content"] == said
+    assert reader.record(receipt)["completion_tokens"] == texts[-1]["usage"]["completion_tokens"]
+
+
+def test_the_models_list_names_the_embedded_model(embedded: Home) -> None:
+    listed = embedded.nobody.get("/v1/models").json()["data"]
+    assert [item["id"] for item in listed] == [weights.SMOLLM2.name]
+
+
+def test_a_prompt_over_the_window_is_refused_by_the_model_and_recorded(embedded: Home) -> None:
+    body = {"messages": [{"role": "user", "content": "word " * 12_000}], "max_tokens": 4}
+    reply = embedded.nobody.post("/v1/chat/completions", json=body)
+    assert reply.status_code == 400
+    row = Reader(embedded.paths.database).record(reply.headers["x-reef-agent-record-id"])
+    assert (row["state"], row["status"]) == ("failed", 400) and row["error"]
+
+
+def test_stopping_the_daemon_ends_the_model(embedded: Home) -> None:
+    assert embedded.process is not None
+    pid = embedded.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert children
+    assert embedded.stop() == 0
+    wait_for(lambda: not any(Path(f"/proc/{child}").exists() for child in children), 3)

@@ -376,5 +376,15 @@ def _flatten(section: BaseModel, at: str = "") -> list[tuple[str, Any]]:
         elif "token" in name or isinstance(value, SecretStr) or name.endswith("api_key"):
             rows.append((key, "set" if value else "unset"))
         else:
-            rows.append((key, value))
+            rows.append((key, _shown_address(value) if name.endswith("_url") and value else value))
     return rows
+
+
+def _shown_address(url: str) -> str:
+    """An address as it may be shown: a user name and a query may hold a key."""
+    scheme, mark, rest = url.partition("://")
+    place, query, _ = (rest if mark else url).partition("?")
+    host, slash, path = place.partition("/")
+    user, at, name = host.rpartition("@")
+    shown = f"{'…@' if at and user else ''}{name}{slash}{path}{'?…' if query else ''}"
+    return f"{scheme}{mark}{shown}" if mark else shown

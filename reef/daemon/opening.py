@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, cast
+from typing import Any
 
 from reef.config import Resolved
 from reef.daemon.engine_room import EngineRoom
@@ -28,7 +28,6 @@ from reef.paths import Paths
 from reef.records import rows
 from reef.records.calls import mark_interrupted
 from reef.records.writer import Writer
-from reef.versions.catalog import Rows
 from reef.versions.repository import Repository
 
 log = logging.getLogger("reef.daemon")
@@ -42,8 +41,7 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     reading = Reading(paths.database)
     repository = Repository(paths.versions_git)
     await asyncio.to_thread(repository.ensure)
-    # The protocol's free keywords could be called `conn` too, which mypy holds against the module.
-    publisher = ServedVersions(writer, repository, cast(Rows, rows))
+    publisher = ServedVersions(writer, repository, rows)
     await publisher.load()
     engines = EngineRoom(resolved.settings, paths, writer)
     scenarios = Scenarios(writer, publisher, resolved.settings, paths, engines.check)

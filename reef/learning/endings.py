@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 GRACE_S = 2.0
+MARKER = "REEF_STEP"
+"""Variable that every process of a step inherits."""
 
 
 def family(pid: int) -> list[int]:
@@ -38,6 +40,24 @@ def end_family(pid: int, grace_s: float = GRACE_S) -> None:
     # Whatever was started in between is only found by looking again.
     members = list(dict.fromkeys([*members, *(later for member in members for later in family(member))]))
     _signal(pid, members, signal.SIGKILL)
+
+
+def end_marked(marker: str) -> None:
+    """Kill every process that carries `REEF_STEP=<marker>` in its environment.
+
+    It finds what left its parent, its group and its session. Where there is no `/proc`, `end_family` must do.
+    """
+    wanted = f"{MARKER}={marker}".encode()
+    if not sys.platform.startswith("linux"):
+        return
+    for pid, _ in _parents():
+        try:
+            found = wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if found and pid != os.getpid():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def end_with_parent(handle: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reef.errors import Failed
+from reef.ids import new_id
 from reef.learning import endings, frames
 from reef.learning.frames import FrameBroken, Result
 from reef.paths import ensure_private
@@ -50,6 +51,7 @@ class StepProcess:
         self._environ = environ
         self._process: asyncio.subprocess.Process | None = None
         self._lines = 0
+        self._marker = new_id()
         self._cancelled = False
 
     async def run(self, job_for: Callable[[int], Awaitable[bytes]], listener: Listener, timeout_s: float) -> Result:
@@ -64,11 +66,16 @@ class StepProcess:
         try:
             with (self._folder / "output.log").open("ab") as log:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-P", "-m", "reef.learning.step",
-                    "--frames", str(frames_out), "--alive", str(alive_in),
-                    stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log, cwd=self._folder,
-                    env=child_environment(self._environ), pass_fds=(frames_out, alive_in), start_new_session=True,
-                )  # fmt: skip
+                    *(sys.executable, "-P", "-m", "reef.learning.step"),
+                    *("--frames", str(frames_out), "--alive", str(alive_in)),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self._folder,
+                    env=child_environment(self._environ) | {endings.MARKER: self._marker},
+                    pass_fds=(frames_out, alive_in),
+                    start_new_session=True,
+                )
         except BaseException:
             for handle in (frames_in, frames_out, alive_in, alive_out):
                 os.close(handle)
@@ -161,6 +168,7 @@ class StepProcess:
                 await self._process.wait()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        await asyncio.to_thread(endings.end_marked, self._marker)
         os.close(alive_out)
 
 

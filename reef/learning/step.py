@@ -162,10 +162,11 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error) or 'no message'}{place}"
 
 
-def _adopt_orphans() -> None:
-    """Have what a child leaves behind come to this process, where it is found and ended with the step."""
+def _settle_in() -> None:
+    """Have orphans of this process's children come to it, and have it die before the daemon when memory runs out."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def main() -> int:
@@ -175,7 +176,7 @@ def main() -> int:
     parser.add_argument("--alive", type=int, required=True)
     options = parser.parse_args()
     endings.end_with_parent(options.alive)
-    _adopt_orphans()
+    _settle_in()
     pipe = FramePipe(options.frames)
     try:
         job = Job.model_validate_json(sys.stdin.buffer.read())

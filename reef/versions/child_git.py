@@ -32,7 +32,7 @@ class GitFailed(Failed):
 
 
 def environment(repository: Path) -> dict[str, str]:
-    """The `GIT_*` variables of a child; with them stand only the variables of the daemon that are not git's."""
+    """What a child's environment says differently from the daemon's, whose own `GIT_*` variables are left out."""
     settings = {
         "safe.directory": str(repository),
         "core.hooksPath": os.devnull,
@@ -46,6 +46,9 @@ def environment(repository: Path) -> dict[str, str]:
         "init.templateDir": "",
     }
     found = {
+        # A git that is older than the next two variables looks for the user's files in these folders.
+        "HOME": str(repository),
+        "XDG_CONFIG_HOME": str(repository),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -143,6 +143,39 @@ def grow(self, batch, context):
     assert await gone(child, 1) and await gone(room.pid(1) or 0, 1)
 
 
+async def test_nothing_that_a_step_started_outlives_it(room: Room, recipe: Write) -> None:
+    body = """
+def grow(self, batch, context):
+    import os, subprocess, threading, time
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    near = subprocess.Popen(["sleep", "600"])
+    far = subprocess.run(["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True)
+    context.activity("propose", f"{near.pid} {far.stdout.strip()}")
+    END
+"""
+    for number, end in enumerate(('return Skip("done")', "os._exit(7)", "os.kill(os.getpid(), 9)"), 1):
+        recipe(body.replace("END", end))
+        ask = await room.settled(await room.ask("do it"))
+        assert ask["state"] == ("skipped" if number == 1 else "failed")
+        for pid in map(int, room.step(number)["activity"][0]["text"].split()):
+            assert await gone(pid, 1), f"{pid} outlived: {end}"
+
+
+async def test_when_memory_runs_out_the_step_dies_before_the_daemon(room: Room, recipe: Write) -> None:
+    recipe("""
+def grow(self, batch, context):
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    hoard = [bytearray(64 << 20)]
+    while len(hoard) < 1000:
+        hoard.append(bytearray(64 << 20))
+""")
+    ask = await room.settled(await room.ask("do it"))
+    assert (ask["state"], ask["reason"].split(":")[0]) == ("failed", "MemoryError")
+    recipe("def grow(self, batch, context): return Skip(open('/proc/self/oom_score_adj').read().strip())")
+    assert (await room.settled(await room.ask("do it")))["reason"] == "1000"
+
+
 async def test_cancel_ends_the_process_group_and_settles_the_ask_as_cancelled(room: Room, recipe: Write) -> None:
     recipe("def grow(self, batch, context):\n    import time\n    time.sleep(600)")
     ask = await room.ask("do it")

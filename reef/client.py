@@ -22,6 +22,7 @@ from reef.discovery import (
     START_WAIT_S,
     in_session,
     is_ours,
+    no_certificates,
     prove,
     read_discovery,
     read_person_key,
@@ -70,7 +71,9 @@ class Client:
             headers["authorization"] = f"Bearer {read_person_key(paths)}"
         # trust_env would send loopback calls through a proxy of the person's environment.
         timeout = httpx.Timeout(60, connect=5)
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=no_certificates()
+        )
 
     @classmethod
     def connect(cls, paths: Paths | None = None, start: bool | None = None) -> Client:

@@ -63,6 +63,11 @@ def dispatch(argv: list[str]) -> int:
     entry = table.find(argv[0])
     if entry is None:
         raise _unknown_command(argv[0])
+    if entry.name == "status" and set(argv[1:]) <= {"--json"}:
+        from reef.cli.standing import show
+
+        show("--json" in argv)
+        return 0
     command = load(entry)
     result = command.main(
         args=_with_default_verb(entry, argv[1:]), prog_name=f"reef {entry.name}", standalone_mode=False

@@ -33,7 +33,8 @@ if [ "$funcstack[1]" = "_reef" ]; then _reef "$@"; else compdef _reef reef; fi
 """
 _FISH = """\
 complete -c reef -e
-complete -c reef -a '(reef __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+complete -c reef -s c -l config -r -F
+complete -c reef -f -a '(reef __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 """
 _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 

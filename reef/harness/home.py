@@ -42,16 +42,16 @@ def prepare_home(
 
 
 def _link(home: Path, install: Install, paths: list[str], adapter: Adapter) -> None:
-    wanted = {path.partition("/")[0] for path in paths}
+    # A place that this version does not fill is linked as well: a later install fills it while the agent runs.
     places = (adapter.render.rules, adapter.render.skill, adapter.render.agent_command, adapter.render.code_extension)
-    for name in sorted({place.partition("/")[0] for place in places if place} | wanted):
+    for name in sorted({place.partition("/")[0] for place in [*places, *paths] if place}):
         place = home / name
         if place.exists() and not place.is_symlink():
             raise Refused(f"{place} was not put there by reef, and the agent would read it", f"mv {place} {place}.old")
         target = os.path.relpath(install.tree / name, home)
-        if place.is_symlink() and (name not in wanted or str(place.readlink()) != target):
+        if place.is_symlink() and str(place.readlink()) != target:
             place.unlink()
-        if name in wanted and not place.is_symlink():
+        if not place.is_symlink():
             place.symlink_to(target)
 
 

@@ -37,12 +37,12 @@ def test_what_the_agent_reads_is_the_installed_file_itself(paths: Paths) -> None
     assert not (home / "prompts").exists()
 
 
-def test_a_new_version_is_there_without_a_new_start_and_what_it_dropped_is_gone_at_the_next(paths: Paths) -> None:
+def test_a_new_version_is_there_without_a_new_start_and_what_it_dropped_is_gone(paths: Paths) -> None:
     home = prepare(install(paths, {"AGENTS.md": b"one", "skills/a/SKILL.md": b"two"}))
-    later = install(paths, {"AGENTS.md": b"three"}, 2)
+    install(paths, {"AGENTS.md": b"three", "prompts/b.md": b"four"}, 2)
     assert (home / "AGENTS.md").read_bytes() == b"three"
-    assert prepare(later) == home
-    assert not (home / "skills").is_symlink()
+    assert (home / "prompts" / "b.md").read_bytes() == b"four"
+    assert not (home / "skills").exists()
 
 
 def test_the_model_that_is_served_now_is_written_at_each_start(paths: Paths) -> None:
@@ -76,6 +76,7 @@ def test_a_setting_of_the_version_goes_with_the_version(paths: Paths) -> None:
 def test_something_planted_where_a_version_goes_is_refused_by_name(paths: Paths) -> None:
     made = install(paths, {"AGENTS.md": b"one"})
     home = prepare(made)
+    (home / "extensions").unlink()
     (home / "extensions").mkdir()
     (home / "extensions" / "evil.ts").write_text("x")
     with pytest.raises(Refused, match=r"home/extensions was not put there by reef"):

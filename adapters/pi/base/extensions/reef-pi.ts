@@ -1,6 +1,6 @@
 // What reef adds to pi: `/reefine` files an ask, `/versions` lists versions, a notice says that a newer one is there,
 // and every model call carries the session it belongs to. Without reef's variables the file does nothing.
-import { readFileSync } from "node:fs";
+import { readFileSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const URL = process.env.REEF_URL;
@@ -47,7 +47,8 @@ function installed(): { version: number; release: string | undefined } {
 function tell(ctx: any, text: string, level: "info" | "warning" | "error" = "info"): void {
   const safe = text.replace(CONTROLS, "\ufffd");
   if (ctx.hasUI) ctx.ui.notify(safe, level);
-  else (ctx.mode === "json" ? process.stderr : process.stdout).write(safe + "\n");
+  // pi keeps its own process.stdout to itself in these modes and sends what others write there to stderr.
+  else writeSync(ctx.mode === "print" && level !== "error" ? 1 : 2, safe + "\n");
 }
 
 /** Follow an ask until it is settled, then say what became of it. Ends quietly with the session. */

@@ -112,7 +112,8 @@ def test_a_report_is_no_receipt(writer: Writer) -> None:
 
 
 def test_a_call_that_still_runs_can_be_reported_on(writer: Writer) -> None:
-    report(writer, {"score": 0, "references": [opened(writer)]})
+    receipt = opened(writer)
+    assert report(writer, {"score": 0, "references": [receipt]})[0]["references"] == [receipt]
 
 
 def test_the_same_id_with_the_same_content_is_one_report(writer: Writer, reader: Reader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from reef.engines.engine import CHAT
@@ -14,6 +15,8 @@ from reef.gateway.sse import first_data
 
 SCAN_ABOVE = 4 * 1024 * 1024
 """Bodies over this size are not parsed as a whole."""
+MESSAGES_MAX = 50_000
+"""A very large request with more messages than this is not searched for its last one."""
 _DONE = b"[DONE]"
 
 
@@ -101,9 +104,24 @@ def _sketch(body: bytes) -> dict[str, Any]:
     if "tools" in places and body[places["tools"][0]] == ord("["):
         request["tools"] = [None] * sum(1 for _ in scan.elements(body, places["tools"]))
     if "messages" in places and body[places["messages"][0]] == ord("["):
-        spans = list(scan.elements(body, places["messages"]))
-        small = (scan.value(body, span) for span in reversed(spans))
-        request["messages"] = [
-            next((item for item in small if isinstance(item, dict) and item.get("role") == "user"), None)
-        ]
+        spans = list(islice(scan.elements(body, places["messages"]), MESSAGES_MAX))
+        request["messages"] = _last_user(body, spans) if len(spans) < MESSAGES_MAX else []
     return request
+
+
+def _last_user(body: bytes, spans: list[scan.Span]) -> list[dict[str, Any]]:
+    """The last user message, with as much of its text as a preview needs."""
+    for start, _ in reversed(spans):
+        if body[start] != ord("{"):
+            continue
+        message = scan.members(body, start)
+        if scan.value(body, message.get("role")) != "user":
+            continue
+        content = message.get("content", (0, 0))
+        if body[content[0]] == ord('"'):
+            return [{"role": "user", "content": scan.beginning(body, content)}]
+        if body[content[0]] == ord("["):
+            parts = [scan.value(body, span) for span in scan.elements(body, content)]
+            return [{"role": "user", "content": parts}]
+        return []
+    return []

@@ -12,22 +12,25 @@ from typing import Any
 
 from reef.gateway.lenient import parse
 
-_WINDOW = 256 * 1024
+_WINDOW = 64 * 1024
 _INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_PLAIN = re.compile(rb'[^"\[\]{}]*+')
+_FLAT = rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+'
+_PLAIN = re.compile(rb"(?:" + _FLAT[:-2] + rb"++|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*+", re.DOTALL)
+"""Everything up to the next bracket that is not closed in one level; whole strings are part of it."""
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _SCALAR = re.compile(rb"[^,\]} \t\r\n]++")
-_OPEN, _CLOSE = b"[{", b"]}"
+_OPEN = b"[{"
+_BACKSLASH = ord("\\")
 
 Span = tuple[int, int]
 
 
-def members(body: bytes) -> dict[str, Span]:
-    """The places of the values of the top-level object, by key; a key that is there twice has its last place.
+def members(body: bytes, place: int = 0) -> dict[str, Span]:
+    """The places of the values of the object at `place`, by key; a key that is there twice has its last place.
 
-    Raises ValueError when `body` is not an object.
+    Raises ValueError when there is no object.
     """
-    place = _skip(body, 0)
+    place = _skip(body, place)
     if body[place : place + 1] != b"{":
         raise ValueError("not an object")
     found: dict[str, Span] = {}
@@ -57,11 +60,23 @@ def elements(body: bytes, span: Span) -> Iterator[Span]:
         place = _next(body, end, b"]")
 
 
-def value(body: bytes, span: Span | None, limit: int = _WINDOW) -> Any:
+def value(body: bytes, span: Span | None, limit: int = 256 * 1024) -> Any:
     """The parsed value at `span`; None when there is none or when it is longer than `limit` bytes."""
     if span is None or span[1] - span[0] > limit:
         return None
     return parse(body[span[0] : span[1]])
+
+
+def beginning(body: bytes, span: Span, limit: int = 4096) -> str:
+    """The first part of the string at `span`, at most `limit` bytes of it."""
+    part = body[span[0] + 1 : min(span[1] - 1, span[0] + limit)]
+    # A cut may have gone through an escape or a character.
+    for less in range(min(12, len(part))):
+        try:
+            return str(parse(b'"' + part[: len(part) - less] + b'"'))
+        except ValueError:
+            continue
+    return ""
 
 
 def end_of_value(body: bytes, start: int) -> int:
@@ -74,8 +89,8 @@ def end_of_value(body: bytes, start: int) -> int:
         if match is None:
             raise ValueError("a value is missing")
         return match.end()
-    depth = 0
-    place = start
+    depth = 1
+    place = start + 1
     while True:
         place = _run(_PLAIN, body, place)
         token = body[place : place + 1]
@@ -91,6 +106,10 @@ def end_of_value(body: bytes, start: int) -> int:
 
 
 def _end_of_string(body: bytes, start: int) -> int:
+    found = body.find(b'"', start + 1)
+    if found > 0 and body[found - 1] != _BACKSLASH:
+        # The first quote is not escaped, whatever stands before it.
+        return found + 1
     place = _run(_INSIDE_STRING, body, start + 1)
     if body[place : place + 1] != b'"':
         raise ValueError("a string has no end")

@@ -152,6 +152,18 @@ def test_a_very_large_body_has_the_same_facts_as_a_small_one() -> None:
         read(b"[" + b"1," * SCAN_ABOVE + b"1]")
 
 
+def test_the_preview_of_a_very_large_last_message_is_its_own() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:" + "A" * SCAN_ABOVE}}
+    for content, preview in (
+        ([picture, {"type": "text", "text": "what is this?"}], "what is this?"),
+        ('\n"quoted" é first\nsecond' + "x" * SCAN_ABOVE, '"quoted" é first'),
+        (None, ""),
+    ):
+        messages = [{"role": "user", "content": "old"}, {"role": "user", "content": content}]
+        body = json.dumps({"messages": messages, "pad": "x" * SCAN_ABOVE}).encode()
+        assert ChatDialect().read_request(body).preview == preview
+
+
 def test_a_model_goes_in_front_and_every_other_byte_stays() -> None:
     put = ChatDialect().with_model
     assert put(b' {"a":1}', "m") == b' {"model":"m","a":1}'

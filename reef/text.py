@@ -34,10 +34,11 @@ _CREDENTIALS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private-key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?")),
 )
 _BYTES = tuple((kind, re.compile(pattern.pattern.encode())) for kind, pattern in _CREDENTIALS)
-# Every call's bodies are searched, so this is made for speed: each trigger begins with one byte, which the search jumps
-# to, and is exact enough that the patterns of its kinds run only where there is something to replace.
-_TRIGGERS: tuple[tuple[re.Pattern[bytes], frozenset[str]], ...] = (
+# Every call's bodies are searched, so this is made for speed: each trigger begins with one byte that many bodies do not
+# have, and is exact enough that the patterns of its kinds run only where there is something to replace.
+_TRIGGERS: tuple[tuple[bytes, re.Pattern[bytes], frozenset[str]], ...] = (
     (
+        b"-",
         re.compile(
             rb"-(?:(?<=\bsk-)[A-Za-z0-9_-]{20}|(?<=sk-)ant-[A-Za-z0-9_-]{20}|(?<=glpat-)[A-Za-z0-9_-]{20}"
             rb"|(?<=reef-)[A-Za-z0-9_-]{43}|(?<=xox[abeoprs]-)[A-Za-z0-9-]{10}|(?<=PRIVATE KEY-)----)"
@@ -45,15 +46,16 @@ _TRIGGERS: tuple[tuple[re.Pattern[bytes], frozenset[str]], ...] = (
         frozenset({"anthropic-key", "openai-key", "gitlab-token", "slack-token", "reef-token", "private-key"}),
     ),
     (
+        b"_",
         re.compile(
             rb"_(?:(?<=gh[pousr]_)[A-Za-z0-9]{30}|(?<=github_pat_)[A-Za-z0-9_]{30}|(?<=hf_)[A-Za-z0-9]{30}"
             rb"|(?<=[rs]k_live_)[A-Za-z0-9]{20})"
         ),
         frozenset({"github-token", "huggingface-token", "stripe-key"}),
     ),
-    (re.compile(rb"I(?<=A[KS]I)A[A-Z0-9]{16}"), frozenset({"aws-key-id"})),
-    (re.compile(rb"z(?<=AIz)a[A-Za-z0-9_-]{35}"), frozenset({"google-key"})),
-    (re.compile(rb"J(?<=eyJ)[A-Za-z0-9_-]{10,}+\.eyJ"), frozenset({"jwt"})),
+    (b"I", re.compile(rb"I(?<=A[KS]I)A[A-Z0-9]{16}"), frozenset({"aws-key-id"})),
+    (b"z", re.compile(rb"z(?<=AIz)a[A-Za-z0-9_-]{35}"), frozenset({"google-key"})),
+    (b"J", re.compile(rb"J(?<=eyJ)[A-Za-z0-9_-]{10,}+\.eyJ"), frozenset({"jwt"})),
 )
 # A large body is searched in pieces, so that no search holds the interpreter for long.
 _PIECE = 1024 * 1024
@@ -98,8 +100,9 @@ def redact(body: bytes) -> tuple[bytes, int]:
     """
     found: set[str] = set()
     for start in range(0, len(body), _PIECE):
-        for trigger, kinds in _TRIGGERS:
-            if not kinds <= found and trigger.search(body, start, start + _PIECE + _OVERLAP):
+        stop = start + _PIECE + _OVERLAP
+        for first, trigger, kinds in _TRIGGERS:
+            if body.find(first, start, stop) >= 0 and not kinds <= found and trigger.search(body, start, stop):
                 found |= kinds
     total = 0
     for kind, pattern in _BYTES if found else ():

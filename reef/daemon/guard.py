@@ -161,9 +161,9 @@ def _check_body(request: web.Request) -> None:
 
 def _own_error(request: web.Request, error: web.HTTPException) -> ReefError:
     if error.status == 404:
-        return NotFound(f"there is no route {request.path[:200]}", "reef help api")
+        return NotFound(f"there is no route {request.path[:200]}", "reef --help")
     if error.status == 405:
-        return MethodNotAllowed(f"{request.path[:200]} does not take {request.method}", "reef help api")
+        return MethodNotAllowed(f"{request.path[:200]} does not take {request.method}", "reef --help")
     if error.status == 413:
         return TooLarge(f"the body is over the limit of {MAX_BODY} bytes")
     return UsageError(f"the request cannot be read: {error.reason}")

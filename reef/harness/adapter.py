@@ -52,7 +52,9 @@ class Run(_Section):
     reload: str | None = None
     """What a person types in a running session to read the installed files again."""
     environment: dict[str, str] = {}
-    """Set for every run."""
+    """Set for every run, where the person's shell does not set them."""
+    removed: list[str] = []
+    """Patterns of variables that the agent must not inherit."""
     sealed: dict[str, str] = {}
     """Set on top for a run that has no network."""
 

@@ -12,7 +12,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 
-from reef.client import Client
 from reef.errors import Failed, ReefError, Refused, UsageError
 from reef.harness.install import home_variables
 from reef.paths import Paths
@@ -66,7 +65,8 @@ def main(argv: list[str]) -> int:
 
 
 def _install(scenario: str, adapter: str) -> dict[str, object]:
-    from reef.discovery import in_session
+    # The daemon makes the script and must not load what only the program behind it needs.
+    from reef.client import Client, in_session
 
     if in_session():
         raise Refused("an agent's session cannot install", f"reef versions install -s {scenario}, outside the agent")

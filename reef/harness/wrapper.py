@@ -115,11 +115,12 @@ def agent_environment(
 ) -> dict[str, str]:
     """The agent's environment: the person's, without any key or address but reef's own."""
     wrapper_set = environ.get(SET_BY_WRAPPER, "").split()
+    removed = (*PROVIDER_VARIABLES, *adapter.run.removed)
     kept = {
         name: value
         for name, value in environ.items()
         if name not in wrapper_set
-        and not any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in PROVIDER_VARIABLES)
+        and not any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in removed)
         and (not name.startswith("REEF_") or name in _KEPT)
     }
     # A switch that the person set in the shell is theirs.

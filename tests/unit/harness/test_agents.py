@@ -59,9 +59,9 @@ def test_the_machines_node_is_used_only_when_it_fits_and_has_npm(machine: Path, 
 def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry(paths: Paths) -> None:
     found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
     environ = {
-        "HOME": "/home/me",
+        "HOME": "/people/me",
         "PATH": "/bin",
-        "NPM_CONFIG_CACHE": "/home/me/.npm",
+        "NPM_CONFIG_CACHE": "/people/me/.npm",
         "npm_config_registry": "http://mine",
         "REEF_TOKEN": "secret",
     }
@@ -69,7 +69,7 @@ def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry
     assert made["npm_config_cache"] == str(paths.cache / "npm")
     assert made["npm_config_logs_dir"].startswith(str(paths.cache))
     assert "NPM_CONFIG_CACHE" not in made and "REEF_TOKEN" not in made
-    assert (made["npm_config_registry"], made["HOME"]) == ("http://mine", "/home/me")
+    assert (made["npm_config_registry"], made["HOME"]) == ("http://mine", "/people/me")
     assert made["PATH"] == "/n/bin:/bin"
     assert made["npm_config_ignore_scripts"] == "true"
 

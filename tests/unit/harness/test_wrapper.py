@@ -55,7 +55,8 @@ def test_the_agent_sees_one_address_and_one_token_reefs(made: Install, paths: Pa
         "REEF_TOKEN": "k7",
         "REEF_UPSTREAM_API_KEY": "k8",
         "REEF_UPSTREAM_URL": "http://elsewhere",
-        "PI_CODING_AGENT_DIR": "/home/me/.pi/agent",
+        "PI_CODING_AGENT_DIR": "/people/me/.pi/agent",
+        "PI_CODING_AGENT_SESSION_DIR": "/people/me/.pi/agent/sessions",
     }
     mine = {"PATH": "/bin", "EDITOR": "vi", "STRIPE_API_KEY": "of my project", "REEF_HOME": str(paths.home)}
     session = {"session": "0" * 32, "token": "reef-token"}

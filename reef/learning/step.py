@@ -118,6 +118,8 @@ def _judge(recipe: Recipe, candidate: Candidate, batch: Batch, context: Context,
         evaluation = gate.evaluate(
             context.policy, context.tree, admission, context.adapter, context.paths, context.folder, context.activity
         )
+    for episode in evaluation.episodes:
+        pipe.send({"type": "episode", "fields": episode})
     # A recipe's own rule judges candidates; what was not admitted is none.
     decision = (recipe.decide(evaluation, context) if admission.ok else None) or gate.decide(evaluation)
     pipe.send({"type": "phase", "phase": "settling"})

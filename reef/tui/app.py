@@ -41,6 +41,8 @@ Json = dict[str, Any]
 DRAIN_S = 0.1
 """Events are taken ten times a second at most, so that a busy daemon does not repaint the screen all the time."""
 STATUS_S = 5.0
+STATUS_AFTER_EVENTS_S = 1.0
+"""The status counts everything the daemon holds, so a busy daemon is asked once a second."""
 PLACE_NAMES = {1: "now", 2: "traces", 3: "asks", 5: "versions"}
 
 
@@ -70,6 +72,9 @@ class ReefApp(App[int]):
     Toast.-warning { border-left: none; color: $accent; }
     Toast.-error { border-left: none; color: $error; }
     ToastRack { margin-bottom: 2; }
+    Screen { overflow: hidden; }
+    Screen.-too-narrow Notice { display: block; }
+    Screen.-too-low Notice { display: block; }
     """
 
     def __init__(
@@ -100,6 +105,8 @@ class ReefApp(App[int]):
         self.opened: list[Place] = []
         """Every place that was opened so far."""
         self._was = ""
+        self._lost = False
+        self._status_due = False
 
     # starting and ending
 
@@ -110,6 +117,7 @@ class ReefApp(App[int]):
         self.follower.start()
         self.set_interval(DRAIN_S, self.take_events)
         self.set_interval(STATUS_S, self.refresh_status)
+        self.set_interval(STATUS_AFTER_EVENTS_S, self._status_after_events)
 
     def on_unmount(self) -> None:
         self.follower.stop()
@@ -206,14 +214,23 @@ class ReefApp(App[int]):
     def take_events(self) -> None:
         """Hand the events since the last time to the places."""
         events = self.follower.drain()
-        if events:
+        lost = self.follower.lost is not None
+        if lost != self._lost or self.source.state != self._was:
+            self._lost = lost
             self.refresh_status()
+        if events:
+            self._status_due = True
             self.for_each_place(lambda place: place.happened(events))
 
     def for_each_place(self, do: Callable[[Place], None]) -> None:
         """Call `do` for every place that was opened, in front or not."""
         for place in self.opened:
             do(place)
+
+    def _status_after_events(self) -> None:
+        if self._status_due:
+            self._status_due = False
+            self.refresh_status()
 
     def refresh_status(self) -> None:
         """Fetch the status; a lost or found daemon reloads what is shown."""

@@ -68,10 +68,12 @@ def count(number: object) -> str:
 
 
 def took(milliseconds: object) -> str:
-    """A duration: `0.7 s`, `48 s`, `1:12`, `1 h 04`."""
+    """A duration: `12 ms`, `0.7 s`, `48 s`, `1:12`, `1 h 04`."""
     if not isinstance(milliseconds, int | float):
         return NOTHING
     seconds = milliseconds / 1000
+    if seconds < 0.1:
+        return f"{milliseconds:.0f} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:

@@ -1,6 +1,6 @@
 """What the views make and the widgets paint: spans of text with a role, lines of spans, cells, and foldable blocks.
 
-A role is a name such as `dim` or `failed`; the theme says what it looks like. Text in here is already safe to paint.
+A role is a name such as `dim` or `failed`; `theme.ROLES` says what it looks like. Text in here is safe to paint.
 """
 
 from __future__ import annotations
@@ -11,26 +11,6 @@ from typing import Any
 
 Span = tuple[str, str]
 """Text and its role (`""` is plain text)."""
-
-ROLES = (
-    "dim",
-    "faint",
-    "strong",
-    "heading",
-    "accent",
-    "good",
-    "failed",
-    "added",
-    "removed",
-    "added-word",
-    "removed-word",
-    "you",
-    "agent",
-    "code",
-    "key",
-    "place",
-    "rule",
-)
 
 
 @dataclass(frozen=True, slots=True)

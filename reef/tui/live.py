@@ -41,14 +41,18 @@ class Follower:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            try:
-                for event in self._events(self._last):
-                    self.lost = None
-                    self._last = event.get("sequence", self._last)
-                    self._held.append(event)
-                    if self._stop.is_set():
-                        return
-                self.lost = DaemonUnreachable("the daemon ended its events", "reef up")
-            except ReefError as error:
-                self.lost = error
+            self._run_once()
             self._stop.wait(RETRY_S)
+
+    def _run_once(self) -> None:
+        """Follow one connection to its end; `lost` says why it ended."""
+        try:
+            for event in self._events(self._last):
+                self.lost = None
+                self._last = event.get("sequence", self._last)
+                self._held.append(event)
+                if self._stop.is_set():
+                    return
+            self.lost = DaemonUnreachable("the daemon ended its events", "reef up")
+        except ReefError as error:
+            self.lost = error

@@ -6,7 +6,6 @@ from typing import Any
 
 from reef.errors import DaemonUnreachable
 from reef.paths import Paths
-from reef.records.reader import Reader
 
 Json = dict[str, Any]
 
@@ -20,6 +19,9 @@ class Offline:
     def _ask(self, method: str, *arguments: Any, **options: Any) -> Any:
         if not self._paths.database.exists():
             raise DaemonUnreachable("the daemon is not running, and nothing is recorded yet", "reef up")
+        # Imported on use: with a daemon up, the app opens without what reading the store takes.
+        from reef.records.reader import Reader
+
         reader = Reader(self._paths.database)
         try:
             return getattr(reader, method)(*arguments, **options)

@@ -53,7 +53,6 @@ class Source:
                 except DaemonUnreachable as error:
                     self._note(error)
                     raise
-                self.state, self.detail = "up", ""
             return self._client
 
     def _note(self, error: ReefError) -> None:
@@ -87,7 +86,8 @@ class Source:
         try:
             return self.call(method, *arguments, **options)
         except ReefError:
-            if self.state == "up":
+            # A daemon of another version may have another file: only a daemon that is not there is stood in for.
+            if self.state != "down":
                 raise
         return getattr(self.offline, fallback)(*arguments, **options)
 
@@ -98,7 +98,6 @@ class Source:
     def events(self, after: int | None) -> Iterator[Json]:
         """Events over a connection of their own."""
         with Client.connect(self.paths, start=False) as client:
-            self.client()
             yield from client.events(after)
 
     # reading
@@ -139,7 +138,7 @@ class Source:
         try:
             found: Json = self.call("ask_progress", ask["id"])
         except ReefError:
-            if self.state == "up":
+            if self.state != "down":
                 raise
             return ask | {"activity": []}
         return found
@@ -169,7 +168,7 @@ class Source:
         try:
             found: Json = self.call("step", scenario, number)
         except ReefError:
-            if self.state == "up":
+            if self.state != "down":
                 raise
             return row
         return found

@@ -80,6 +80,11 @@ class DaemonFake:
         self._server = None
         self.paths.discovery.unlink(missing_ok=True)
 
+    @property
+    def running(self) -> bool:
+        """Whether it answers."""
+        return self._server is not None
+
     # what happens
 
     def emit(self, kind: str, scenario: str = "default", state: str | None = None, **ids: Any) -> None:
@@ -243,6 +248,10 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         path = unquote(parts.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if not self.daemon.running:
+            # A kept connection of a daemon that has ended.
+            self.close_connection = True
+            return
         if path == "/healthz":
             nonce = self.headers.get("x-reef-challenge", "")
             self._send(b'{"ok":true}', {"x-reef-proof": prove(self.daemon.key, nonce)})

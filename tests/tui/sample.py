@@ -97,7 +97,9 @@ def _versions(fake: DaemonFake) -> None:
         version_row(12, "rollback to v10", operation="rollback", created_at=ago(days=6), scenario="coding"),
         version_row(13, "skill: release-notes", created_at=ago(days=4), **common),
         version_row(14, "rule: run the tests", current=True, created_at=ago(days=1), **common),
-        version_row(15, "reproduce-first", state="pending", pending=True, created_at=ago(hours=2), asks=[ask], **common),
+        version_row(
+            15, "reproduce-first", state="pending", pending=True, created_at=ago(hours=2), asks=[ask], **common
+        ),
     ]
     fake.versions = rows
     fake.differences["v14", "v15"] = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, ClassVar
 
 from textual import on
@@ -31,6 +32,8 @@ PLACES: tuple[tuple[int, str], ...] = ((1, "Now"), (2, "Traces"), (3, "Asks"), (
 
 PAGE_DELAY_S = 0.05
 FILTER_DELAY_S = 0.15
+FOLLOW_S = 0.1
+FILTERED_S = 1.0
 LAST_KEYS = ("help", "quit")
 
 
@@ -40,7 +43,7 @@ class Place(ReefScreen):
     place: ClassVar[str] = ""
     number: ClassVar[int] = 0
     columns: ClassVar[Sequence[Column]] = ()
-    list_first: ClassVar[bool] = True
+    AUTO_FOCUS = "#list"
 
     DEFAULT_CSS = """
     Place #title { height: 1; width: 100%; }
@@ -66,6 +69,8 @@ class Place(ReefScreen):
         """Rows that came while paused."""
         self.stale = True
         """Whether something happened since the list was fetched."""
+        self._fetched_at = 0.0
+        self._reload_timer: Timer | None = None
         self._page_timer: Timer | None = None
         self._filter_timer: Timer | None = None
         self._page_of: str | None = None
@@ -101,7 +106,7 @@ class Place(ReefScreen):
         yield Rule()
         with Horizontal(id="title"):
             yield Bar(id="filter-mark")
-            yield PlainInput(id="filter", select_on_focus=False)
+            yield PlainInput(id="filter", select_on_focus=False, disabled=True)
             yield Bar(id="title-bar")
         with Horizontal(id="body"):
             yield RowList(self.columns, self.present(), id="list")
@@ -147,6 +152,7 @@ class Place(ReefScreen):
     def reload(self) -> None:
         """Fetch what is shown again."""
         self.stale = False
+        self._fetched_at = monotonic()
         self.fetch()
 
     def happened(self, events: Sequence[Json]) -> None:
@@ -157,9 +163,22 @@ class Place(ReefScreen):
             self.missed += sum(event.get("kind") in ("record_opened", "ask_queued") for event in events)
             self.refresh_bars()
         elif self.reef.place is self:
-            self.reload()
+            self._reload_soon()
         else:
             self.stale = True
+
+    def _reload_soon(self) -> None:
+        """Fetch again, but not more often than every tenth of a second, or every second with a filter."""
+        apart = FILTERED_S if self.text else FOLLOW_S
+        wait = self._fetched_at + apart - monotonic()
+        if wait <= 0:
+            self.reload()
+        elif self._reload_timer is None:
+            self._reload_timer = self.set_timer(wait, self._reload_now)
+
+    def _reload_now(self) -> None:
+        self._reload_timer = None
+        self.reload()
 
     def scenario_changed(self) -> None:
         """Another scenario was chosen: forget the rows."""
@@ -279,7 +298,7 @@ class Place(ReefScreen):
             self.rows.focus()
         elif self.has_class("-filtering"):
             self._filter("")
-            self.remove_class("-filtering")
+            self._close_filter()
 
     def do_down(self) -> None:
         (self.page if self.in_page else self.rows).move(1)
@@ -324,7 +343,10 @@ class Place(ReefScreen):
 
     def do_filter(self) -> None:
         self.add_class("-filtering")
-        self.query_one("#filter", Input).focus()
+        # Disabled while it is not shown, so that no key can ever land in it unseen.
+        field = self.query_one("#filter", Input)
+        field.disabled = False
+        field.focus()
 
     @on(Input.Changed, "#filter")
     def filter_changed(self, event: Input.Changed) -> None:
@@ -336,16 +358,21 @@ class Place(ReefScreen):
     @on(Input.Submitted, "#filter")
     def filter_taken(self, event: Input.Submitted) -> None:
         self._filter(event.value)
-        self.set_class(bool(event.value.strip()), "-filtering")
+        if not self.text:
+            self._close_filter()
+        self.rows.focus()
+
+    def _close_filter(self) -> None:
+        self.remove_class("-filtering")
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.disabled = True
         self.rows.focus()
 
     def _filter(self, text: str) -> None:
         if text.strip() == self.text:
             return
         self.text = text.strip()
-        if not self.text:
-            self.query_one("#filter", Input).value = ""
-            self.rows.focus()
         self.rows.forget()
         self.fetch()
 

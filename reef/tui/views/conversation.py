@@ -31,6 +31,8 @@ def blocks(record: Json, request: bytes | None, response: bytes | None) -> list[
         found += _tools_offered(asked.get("tools"))
     elif request is not None:
         found += _unread("request", request)
+    elif record.get("state") != "open":
+        found.append(Block("gone", None, [Line.of(("the bodies of this call are not stored (any more)", "dim"))]))
     found += _reply(record, response)
     reports = records.report_lines(record)
     if reports:

@@ -142,7 +142,6 @@ class Notice(Painted):
 
     DEFAULT_CSS = """
     Notice { layer: notice; dock: top; width: 100%; height: 100%; display: none; background: $background; }
-    Screen.-too-narrow Notice, Screen.-too-low Notice { display: block; }
     """
 
     def render_line(self, y: int) -> Strip:

@@ -6,7 +6,6 @@ These widgets paint line by line, so nothing they show can be taken for markup a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -14,30 +13,42 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from reef.tui import cells
-from reef.tui.lines import ROLES, Span
-from reef.tui.theme import ROLE_CSS, drawn
+from reef.tui.lines import Span
+from reef.tui.theme import drawn, role_style
 
 
 class Painted(Widget):
     """A widget that paints spans."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"role--{role}" for role in (*ROLES, "cursor")}
-    DEFAULT_CSS = "Painted {" + ROLE_CSS + "}"
     ALLOW_SELECT = False
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._styles: dict[tuple[str, bool, bool], Style] = {}
 
     @property
     def ascii_only(self) -> bool:
         """Whether symbols are painted as ASCII."""
         return bool(getattr(self.app, "ascii_only", False))
 
+    def notify_style_update(self) -> None:
+        """The theme or the state changed: look styles up again."""
+        self._styles.clear()
+        super().notify_style_update()
+
     def style_of(self, role: str, under_cursor: bool = False) -> Style:
         """The style of a role on this widget's background."""
-        style = self.rich_style
-        if under_cursor:
-            style += self.get_component_rich_style("role--cursor", partial=True)
-        if role:
-            style += self.get_component_rich_style(f"role--{role}", partial=True)
-        return style
+        key = (role, under_cursor, self.has_focus)
+        found = self._styles.get(key)
+        if found is None:
+            variables = self.app.theme_variables
+            found = self.rich_style
+            if under_cursor:
+                found += role_style("cursor" if self.has_focus else "cursor-still", variables)
+            if role:
+                found += role_style(role, variables)
+            self._styles[key] = found
+        return found
 
     def strip_of(self, spans: Iterable[Span], columns: int, under_cursor: bool = False) -> Strip:
         """Spans as a strip of exactly `columns` columns."""

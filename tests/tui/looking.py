@@ -1,0 +1,83 @@
+"""Driving the app in a test: waiting until it is still, reading what is painted, taking its picture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from rich.segment import Segment
+from textual.pilot import Pilot
+
+from reef.config import TuiSection
+from reef.paths import Paths
+from reef.tui.app import ReefApp
+
+SMALL, USUAL, WIDE = (70, 24), (80, 24), (120, 40)
+
+
+@asynccontextmanager
+async def opened(
+    paths: Paths, place: str = "traces", size: tuple[int, int] = WIDE, **options: Any
+) -> AsyncIterator[tuple[ReefApp, Pilot[int]]]:
+    """The app, opened at a place and still."""
+    app = ReefApp(paths, place=place, settings=TuiSection(**options))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await still(pilot)
+        yield app, pilot
+
+
+async def still(pilot: Pilot[int], seconds: float = 10) -> None:
+    """Wait until no fetch runs and everything is painted."""
+    app = pilot.app
+    assert isinstance(app, ReefApp)
+    deadline = time.monotonic() + seconds
+    quiet = 0
+    while quiet < 3 and time.monotonic() < deadline:
+        await pilot.pause(0.03)
+        quiet = quiet + 1 if app.background.idle else 0
+
+
+async def press(pilot: Pilot[int], *keys: str) -> None:
+    """Press keys. Letters follow each other as a person types them; before and after other keys it is still."""
+    for place, key in enumerate(keys):
+        await pilot.press(key)
+        following = keys[place + 1] if place + 1 < len(keys) else ""
+        if place == 0 or len(key) != 1 or len(following) != 1:
+            await still(pilot)
+
+
+async def until(pilot: Pilot[int], text: str, seconds: float = 10) -> str:
+    """Wait until `text` is painted and return the screen."""
+    deadline = time.monotonic() + seconds
+    while text not in (shown := screen(pilot.app)):
+        assert time.monotonic() < deadline, f"{text!r} is not on the screen:\n{shown}"
+        await pilot.pause(0.05)
+    return shown
+
+
+def segments(app: Any) -> list[list[Segment]]:
+    """What the terminal gets, line by line."""
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    return [_flat(line) for line in update.strips]
+
+
+def _flat(part: Any) -> list[Segment]:
+    if isinstance(part, Segment):
+        return [part]
+    return [segment for inner in part for segment in _flat(inner)]
+
+
+def screen(app: Any) -> str:
+    """The text on the screen."""
+    return "\n".join("".join(segment.text for segment in line).rstrip() for line in segments(app))
+
+
+async def picture(
+    paths: Paths, place: str = "versions", size: tuple[int, int] = (120, 34), keys: Sequence[str] = ()
+) -> str:
+    """The app as an SVG: what README and help show."""
+    async with opened(paths, place, size) as (app, pilot):
+        await press(pilot, *keys)
+        return app.export_screenshot(title="reef")

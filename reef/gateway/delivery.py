@@ -15,6 +15,7 @@ from reef.gateway.dialect import Dialect, Problem, ReplyFacts, RequestFacts
 from reef.gateway.recording import Recording
 from reef.gateway.streaming import StreamCopy
 from reef.records.calls import Settlement, State
+from reef.text import one_line
 
 STOPPING = Problem(503, "reef is stopping; the reply ends here", code="stopping")
 
@@ -142,6 +143,6 @@ class Delivery:
             found[headers.RECEIPT] = self.recording.receipt
             found[headers.REQUEST_ID] = self.recording.receipt
         else:
-            found[headers.UNRECORDED] = problem
+            found[headers.UNRECORDED] = one_line(problem, 200).encode("ascii", "replace").decode()
         if self._call.release_id is not None:
             found[headers.RELEASE] = self._call.release_id

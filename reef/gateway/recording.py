@@ -31,7 +31,7 @@ from reef.records.writer import Writer
 
 OPEN_WAIT_S = 0.25
 """How long a reply waits, from its first byte, for its row to be on disk."""
-GRACE_S = 0.002
+GRACE_S = 0.01
 """How long the row of a call that does not stream waits for the reply, to be written together with its end."""
 SETTLE_WAIT_S = 1.0
 """How long the end of a reply waits for the row's end to be on disk."""

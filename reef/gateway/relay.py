@@ -46,6 +46,8 @@ class Gateway:
         self._settings = settings
         self._upstream = UpstreamCalls(settings.inference.connect_timeout_s, settings.inference.timeout_s)
         self._calls = RunningCalls()
+        self.unrecorded = 0
+        """Replies that went out without a receipt."""
 
     @property
     def running(self) -> int:
@@ -87,6 +89,7 @@ class Gateway:
             return await delivery.stopped()
         finally:
             self._calls.leave(running)
+            self.unrecorded += delivery.response is not None and not delivery.recorded
 
     async def models(self, request: web.Request, engine: Engine, dialect: Dialect = CHAT_DIALECT) -> web.StreamResponse:
         """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
@@ -131,7 +134,8 @@ class Gateway:
             return await self._deliver(reply, delivery)
         except ClientGone:
             delivery.client_gone()
-            return delivery.response or web.Response()
+            assert delivery.response is not None
+            return delivery.response
         finally:
             # Gives the connection back when the reply was read to its end, and closes it when it was not.
             reply.release()

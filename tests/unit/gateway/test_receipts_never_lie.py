@@ -38,6 +38,7 @@ async def test_a_stalled_writer_costs_the_receipt_and_a_quarter_of_a_second(tmp_
         assert reply.headers["x-reef-unrecorded"] == "the record store does not answer in time"
         assert b"agent_record_id" not in reply.body
         assert 0.2 < took < 1.5
+        assert reef.gateway.unrecorded == 1
         # The row is written all the same when the store comes back.
         assert (await reef.settled())[0]["state"] == "complete"
 
@@ -80,6 +81,7 @@ async def test_many_calls_at_once_each_get_their_own_receipt(tmp_path: Path) -> 
         replies = await asyncio.gather(*(reef.chat(f"call {number}", stream=number % 2 == 0) for number in range(40)))
         receipts = {reply.headers["x-reef-agent-record-id"] for reply in replies}
         rows = reef.records()
+        assert reef.gateway.unrecorded == 0
         assert len(receipts) == 40 and {row["receipt"] for row in rows} == receipts
         by_receipt = {row["receipt"]: row for row in rows}
         for number, reply in enumerate(replies):

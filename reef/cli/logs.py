@@ -34,34 +34,36 @@ def logs(
     place = Paths.from_environ().daemon_log
     if not place.is_file():
         raise NotFound(f"there is no log yet ({place})", "reef up")
-    for line in last_lines(place, lines):
+    found, end = last_lines(place, lines)
+    for line in found:
         output.data(safe(line))
     if follow:
         output.flush()
-        for line in new_lines(place):
+        for line in lines_from(place, end):
             output.data(safe(line))
             output.flush()
 
 
-def last_lines(place: Path, count: int) -> list[str]:
-    """The last `count` lines of a file, read from its end."""
+def last_lines(place: Path, count: int) -> tuple[list[str], int]:
+    """The last `count` whole lines of a file, read from its end, and the place in the file where they end."""
     with place.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
+        start = file.seek(0, os.SEEK_END)
         held = b""
-        while end > 0 and held.count(b"\n") <= count:
-            start = max(0, end - _BLOCK)
-            file.seek(start)
-            held = file.read(end - start) + held
-            end = start
-    found = held.decode("utf-8", "replace").splitlines()
-    return found[-count:] if count else []
+        while start > 0 and held.count(b"\n") <= count:
+            begin = max(0, start - _BLOCK)
+            file.seek(begin)
+            held = file.read(start - begin) + held
+            start = begin
+    whole = held[: held.rfind(b"\n") + 1]
+    found = whole.decode("utf-8", "replace").split("\n")[:-1]
+    return (found[-count:] if count else []), start + len(whole)
 
 
-def new_lines(place: Path) -> Iterator[str]:
-    """Each line that is written from now on, across a rotation of the file."""
+def lines_from(place: Path, start: int) -> Iterator[str]:
+    """Each line after byte `start` as it is written, across a rotation of the file."""
     file = place.open("rb")
     try:
-        file.seek(0, os.SEEK_END)
+        file.seek(start)
         kept = b""
         while True:
             block = file.read()
@@ -75,6 +77,7 @@ def new_lines(place: Path) -> Iterator[str]:
             if _replaced(file.fileno(), place, file.tell()):
                 file.close()
                 file = place.open("rb")
+                kept = b""
     finally:
         file.close()
 

@@ -15,6 +15,8 @@ from reef.errors import NotFound, UsageError
 from reef.paths import Paths
 
 app = noun("List records, or show one with its request and reply. A record is one exchange with a model.")
+_HEADS = ("when", "receipt", "scenario", "model", "tokens", "time", "state", "you", "request")
+_WIDE = 100
 _STYLES = {"failed": "failed", "interrupted": "failed", "cancelled": "dim", "partial": "needs"}
 
 
@@ -49,9 +51,13 @@ def list_records(
     if not rows:
         output.say("no records yet, make a call through reef: reef status names the address")
         return
-    cells = [_row(row) for row in rows]
-    heads = ["when", "receipt", "scenario", "model", "tokens", "time", "state", "you", "request"]
-    for line in OUT.table(heads, cells, right=(4, 5, 7)):
+    left_out = {"scenario"} if scenario_name else set()
+    # On 80 columns these two would leave no room for the request.
+    left_out |= {"model", "time"} if OUT.columns < _WIDE else set()
+    heads = [head for head in _HEADS if head not in left_out]
+    cells = [[cell for head, cell in zip(_HEADS, _row(row), strict=True) if head not in left_out] for row in rows]
+    right = [at for at, head in enumerate(heads) if head in ("tokens", "time", "you")]
+    for line in OUT.table(heads, cells, right):
         output.data(line)
 
 
@@ -110,7 +116,7 @@ def _row(row: dict[str, Any]) -> list[str]:
     return [
         OUT.when(row["started_at"]),
         OUT.id(row["agent_record_id"]),
-        OUT.line(row["scenario"]),
+        OUT.line(row["scenario"], 16),
         OUT.line(row.get("model"), 24),
         count(tokens) if tokens else OUT.symbol("–"),
         _duration(row),

@@ -17,7 +17,7 @@ from reef.cli.look import ERR, OUT
 from reef.cli.scope import person_only
 from reef.cli.serve import ConfigOption, ModelOption, PrintOption, RecipeOption, show_settings
 from reef.client import Client, running, start_daemon
-from reef.config import Settings
+from reef.config import Resolved
 from reef.errors import Failed
 from reef.paths import Paths
 from reef.text import one_line, safe
@@ -58,8 +58,8 @@ def up(
         if not at_login:
             return
     found = running(paths)
-    if found is None and _needs_choice(wanted.resolved.settings):
-        choose_model()
+    if found is None:
+        _say_choice(wanted.resolved)
     started = start_daemon(paths, wanted.to_serve(), wanted.resolved.settings.reef.ready_timeout)
     already = found is not None and found.get("pid") == started.get("pid")
     with Client(started, paths) as client:
@@ -67,8 +67,15 @@ def up(
     _tell(status, already)
 
 
-def _needs_choice(settings: Settings) -> bool:
-    return settings.inference.backend == "auto" and settings.inference.upstream_url is None
+def _say_choice(resolved: Resolved) -> None:
+    """Say what will answer and why: the settings name it, or it has to be looked for."""
+    inference = resolved.settings.inference
+    if inference.backend == "auto" and inference.upstream_url is None:
+        choose_model()
+        return
+    key = "inference.backend" if inference.backend == "embedded" else "inference.upstream-url"
+    named = "embedded" if inference.backend == "embedded" else f"upstream {inference.upstream_url or ''}"
+    output.say(f"engine {ERR.joined(safe(named), f'named by {safe(resolved.origins.get(key, key))}')}")
 
 
 def choose_model() -> None:

@@ -16,12 +16,22 @@ from reef.paths import Paths
 from tests.cli.conftest import Live, home_environment
 from tests.cli.shell import REEF, on_terminal, reef
 
+# A registry and a proxy where nobody listens: nothing is fetched and no provider is called.
+NOWHERE = {
+    "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    "UV_INDEX_URL": "http://127.0.0.1:9/simple",
+    "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+}
+
 
 def test_up_then_up_again_then_down_then_down_again(up_flags: list[str], paths: Paths) -> None:
     first = reef("up", *up_flags)
     assert first.status == 0
     assert first.out.startswith("daemon up · http://127.0.0.1:")
     assert "engine upstream · fake-model" in first.out
+    assert first.err.startswith("engine upstream http://127.0.0.1:")
+    assert "named by flag" in first.err
     assert "next   reef tui" in first.err
     again = reef("up", *up_flags)
     assert (again.status, again.out.startswith("daemon already running · ")) == (0, True)
@@ -131,7 +141,7 @@ def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(tmp_path: Path,
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_up_uses_what_it_found_only_after_a_yes_on_a_terminal(answer: str, paths: Paths, tmp_path: Path) -> None:
     paths.config_file.write_text("reef:\n  port: 0\n")
-    env = {"OPENAI_API_KEY": "sk-none-of-your-business", "NO_COLOR": "1", "REEF_MODEL_MIRROR": "http://127.0.0.1:9"}
+    env = {"OPENAI_API_KEY": "sk-none-of-your-business", "NO_COLOR": "1", **NOWHERE}
     status, shown = on_terminal("up", keys=[("for every call?", f"{answer}\r")], env=env)
     confirmed = paths.state / "engine.json"
     reef("down", "--now")
@@ -146,7 +156,7 @@ def test_up_without_a_terminal_names_what_it_found_and_uses_the_embedded_model(p
     paths.config_file.write_text("reef:\n  port: 0\n")
     child = subprocess.Popen(
         [REEF, "up"],
-        env={**os.environ, "GROQ_API_KEY": "gsk-none"},
+        env={**os.environ, "GROQ_API_KEY": "gsk-none", **NOWHERE},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -65,7 +65,7 @@ def ensure(least: str, requirement: str, paths: Paths, progress: Progress) -> No
         shutil.rmtree(fresh, ignore_errors=True)
     found = _own(paths)
     if found is None or not fits(_version(found.program) or "0", least):
-        raise Failed(f"the Node of {requirement} does not run on this machine", "reef agents add pi")
+        raise Failed(f"the Node of {requirement} does not run on this machine", "reef agents list")
     return found
 
 

@@ -22,6 +22,11 @@ def calls(home: Home) -> list[dict[str, Any]]:
 
 def test_the_installed_rule_is_in_pis_own_request_and_the_call_belongs_to_the_session(coding: Home) -> None:
     coding.ok(f'reef-pi evolve "{RULE}" --wait')
+    episodes = coding.json("reef steps show 1 -s coding")["episodes"]
+    assert [(row["side"], row["purpose"], row["exit_code"]) for row in episodes] == [
+        ("current", "reach", 0),
+        ("candidate", "reach", 0),
+    ]
     assert "installed v2" in coding.ok("reef-pi update")
     before = coding.checksums()
     said = coding.ok("reef-pi -p 'say hi'")

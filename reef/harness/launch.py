@@ -57,7 +57,7 @@ def _run(argv: list[str], environment: Mapping[str, str], terminal: Terminal) ->
         try:
             running.append(subprocess.Popen(argv, env=dict(environment), close_fds=True))
         except OSError as error:
-            raise Failed(f"{argv[0]} cannot be started: {error.strerror}", "reef agents add pi") from None
+            raise Failed(f"{argv[0]} cannot be started: {error.strerror}", "reef agents list") from None
         for number in waiting:
             running[0].send_signal(number)
         return _wait(running[0])

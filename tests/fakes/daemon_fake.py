@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -48,6 +49,8 @@ class DaemonFake:
         self._sequence = 0
         self._server: ThreadingHTTPServer | None = None
         self.key = "k" * 43
+        self.hang = False
+        """Whether it takes calls and does not answer them."""
 
     def __enter__(self) -> DaemonFake:
         self.start()
@@ -252,6 +255,8 @@ class _Handler(BaseHTTPRequestHandler):
             # A kept connection of a daemon that has ended.
             self.close_connection = True
             return
+        while self.daemon.hang and self.daemon.running:
+            time.sleep(0.05)
         if path == "/healthz":
             nonce = self.headers.get("x-reef-challenge", "")
             self._send(b'{"ok":true}', {"x-reef-proof": prove(self.daemon.key, nonce)})

@@ -6,7 +6,6 @@ events matter to it), and adds its own `do_…` actions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, ClassVar
@@ -15,11 +14,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
-from textual.widgets import Input
 
 from reef.tui import actions, cells
 from reef.tui.lines import Block, Column, Row, Span
 from reef.tui.screens.base import ReefScreen
+from reef.tui.screens.copying import Copying
+from reef.tui.screens.filtering import Filtering
 from reef.tui.widgets.bars import Bar, Header, KeyLine, Notice, Rule
 from reef.tui.widgets.document import Document
 from reef.tui.widgets.inputs import PlainInput
@@ -31,13 +31,12 @@ PLACES: tuple[tuple[int, str], ...] = ((1, "Now"), (2, "Traces"), (3, "Asks"), (
 """Number and name of each place that is built; a number stays with its place."""
 
 PAGE_DELAY_S = 0.05
-FILTER_DELAY_S = 0.15
 FOLLOW_S = 0.1
 FILTERED_S = 1.0
 LAST_KEYS = ("help", "quit")
 
 
-class Place(ReefScreen):
+class Place(Filtering, Copying, ReefScreen):
     """A list and a page."""
 
     place: ClassVar[str] = ""
@@ -72,7 +71,6 @@ class Place(ReefScreen):
         self._fetched_at = 0.0
         self._reload_timer: Timer | None = None
         self._page_timer: Timer | None = None
-        self._filter_timer: Timer | None = None
         self._page_of: str | None = None
 
     # to override
@@ -297,8 +295,7 @@ class Place(ReefScreen):
             self.remove_class("-reading")
             self.rows.focus()
         elif self.has_class("-filtering"):
-            self._filter("")
-            self._close_filter()
+            self.clear_filter()
 
     def do_down(self) -> None:
         (self.page if self.in_page else self.rows).move(1)
@@ -340,60 +337,3 @@ class Place(ReefScreen):
     def do_reload(self) -> None:
         self.reload()
         self.reef.refresh_status()
-
-    def do_filter(self) -> None:
-        self.add_class("-filtering")
-        # Disabled while it is not shown, so that no key can ever land in it unseen.
-        field = self.query_one("#filter", Input)
-        field.disabled = False
-        field.focus()
-
-    @on(Input.Changed, "#filter")
-    def filter_changed(self, event: Input.Changed) -> None:
-        event.input.styles.width = max(6, min(cells.width(event.value) + 2, 40))
-        if self._filter_timer is not None:
-            self._filter_timer.stop()
-        self._filter_timer = self.set_timer(FILTER_DELAY_S, lambda: self._filter(event.value))
-
-    @on(Input.Submitted, "#filter")
-    def filter_taken(self, event: Input.Submitted) -> None:
-        self._filter(event.value)
-        if not self.text:
-            self._close_filter()
-        self.rows.focus()
-
-    def _close_filter(self) -> None:
-        self.remove_class("-filtering")
-        field = self.query_one("#filter", Input)
-        field.value = ""
-        field.disabled = True
-        self.rows.focus()
-
-    def _filter(self, text: str) -> None:
-        if text.strip() == self.text:
-            return
-        self.text = text.strip()
-        self.rows.forget()
-        self.fetch()
-
-    def do_copy(self) -> None:
-        block = self.page.current if self.in_page else None
-        text = block.copy if block is not None and block.copy else self.id_of(self.current)
-        if not text:
-            self.reef.say("nothing under the cursor to copy", warn=True)
-            return
-        self.reef.copy(text, f"{self.place}.txt", cells.line(text, 40))
-
-    def do_copy_json(self) -> None:
-        if self.current is not None:
-            text = json.dumps(self.current.data, ensure_ascii=False, indent=2)
-            self.reef.copy(text, f"{self.place}.json", "all of it as JSON")
-
-    def do_export(self) -> None:
-        if self.current is not None:
-            text = json.dumps(self.current.data, ensure_ascii=False, indent=2)
-            self.reef.export(f"{self.place}-{self.current.key[:12]}.json", text)
-
-    def id_of(self, row: Row | None) -> str:
-        """What is copied for a row: its id."""
-        return row.key if row is not None else ""

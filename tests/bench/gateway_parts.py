@@ -57,6 +57,8 @@ class Stub(asyncio.Protocol):
             )
 
     def _tick(self, number: int) -> None:
+        if self.transport.is_closing():
+            return
         if number == EVENTS:
             self.transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(LAST), LAST))
             return

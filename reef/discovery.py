@@ -97,7 +97,7 @@ def start_daemon(paths: Paths, serve: Json, wait_s: float = START_WAIT_S) -> Jso
         with complaints.open("wb") as errors:
             complaints.chmod(0o600)
             child = subprocess.Popen(
-                [sys.executable, "-m", "reef.daemon"],
+                [sys.executable, "-P", "-m", "reef.daemon"],
                 env=env,
                 cwd=paths.state,
                 stdin=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import sqlite3
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,8 @@ from reef.records import rows
 from reef.records.writer import Writer
 
 log = logging.getLogger("reef.daemon")
+_FRESH_S = 5.0
+_HEALTH_WAIT_S = 1.0
 
 
 class EngineRoom:
@@ -35,6 +38,8 @@ class EngineRoom:
         self._own = build(settings, paths, self._told("daemon"))
         self._named: dict[str, Engine] = {}
         self._starts: set[asyncio.Task[None]] = set()
+        self._asking: asyncio.Task[EngineHealth] | None = None
+        self._asked = 0.0
 
     @property
     def own(self) -> Engine:
@@ -61,12 +66,16 @@ class EngineRoom:
             parse_spec(spec)
 
     async def health(self) -> None:
-        """Ask the daemon's own engine how it stands now, so that `describe` is fresh."""
-        await self._own.health()
+        """Make `describe` of the daemon's own engine fresh: asked at most every 5 s, waited for at most 1 s."""
+        now = time.monotonic()
+        if self._asking is None or (self._asking.done() and now - self._asked > _FRESH_S):
+            self._asked = now
+            self._asking = asyncio.create_task(self._own.health(), name="engine health")
+        await asyncio.wait({self._asking}, timeout=_HEALTH_WAIT_S)
 
     async def stop(self) -> None:
         """End every engine."""
-        for task in self._starts:
+        for task in (*self._starts, *([self._asking] if self._asking is not None else [])):
             task.cancel()
         for engine in (self._own, *self._named.values()):
             await engine.stop()

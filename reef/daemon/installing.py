@@ -16,6 +16,8 @@ from reef.errors import Failed, ReefError
 log = logging.getLogger("reef.daemon")
 Json = dict[str, Any]
 Progress = Callable[[str], None]
+_unfinished: set[asyncio.Task[None]] = set()
+"""Work whose client may have hung up; kept from being collected."""
 
 
 async def tell(
@@ -47,6 +49,8 @@ async def tell(
         await lines.put(None)
 
     task = asyncio.create_task(run())
+    _unfinished.add(task)
+    task.add_done_callback(_unfinished.discard)
     reply = web.StreamResponse(headers={"content-type": "application/x-ndjson", "cache-control": "no-store"})
     await reply.prepare(request)
     while (line := await lines.get()) is not None:

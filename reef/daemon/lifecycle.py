@@ -23,7 +23,7 @@ from reef.config import Resolved
 from reef.daemon.address import take_address
 from reef.daemon.app import build_app
 from reef.daemon.house import House
-from reef.daemon.lock import Lock, already_running, port_wish, serving_facts
+from reef.daemon.lock import Lock, acquire_or_find, check_same, port_wish, serving_facts
 from reef.daemon.opening import open_house, recover
 from reef.errors import ReefError
 from reef.paths import Paths
@@ -131,8 +131,10 @@ def serve(resolved: Resolved, paths: Paths, foreground: bool, asked: bool) -> in
     When another process is, say so: an error if `asked` (the person named settings) and that one serves with others.
     """
     lock = Lock(paths)
-    if not lock.acquire():
-        found = already_running(paths, serving_facts(resolved), asked, resolved.settings.reef.ready_timeout)
+    found = acquire_or_find(lock, paths, resolved.settings.reef.ready_timeout)
+    if found is not None:
+        if asked:
+            check_same(found, serving_facts(resolved))
         if foreground:
             sys.stdout.write(f"already running · {found['url']} · pid {found['pid']}\n")
             sys.stdout.flush()

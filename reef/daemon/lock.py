@@ -122,22 +122,26 @@ def differences(running: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[s
     return found
 
 
-def already_running(paths: Paths, wanted: Json, strict: bool, wait_s: float) -> Json:
-    """What to say when the lock is taken: the discovery facts of the daemon that has it.
+def acquire_or_find(lock: Lock, paths: Paths, wait_s: float) -> Json | None:
+    """Take the lock and return None, or return the discovery facts of the daemon that has it.
 
-    Waits up to `wait_s` seconds for one that is still starting. With `strict` raises Conflict when that daemon serves
-    with other settings; raises Failed when the holder of the lock does not answer.
+    Waits up to `wait_s` seconds for one that is still starting, or is about to end. Raises Failed when the holder
+    neither answers nor ends.
     """
     deadline = time.monotonic() + wait_s
-    found = read_discovery(paths)
-    while found is None or not is_ours(found, paths):
+    while not lock.acquire():
+        found = read_discovery(paths)
+        if found is not None and is_ours(found, paths):
+            return found
         if time.monotonic() > deadline:
             raise Failed("another process holds this home's lock but does not answer", "reef down --now && reef up")
         time.sleep(0.1)
-        found = read_discovery(paths)
-    differ = differences(found, wanted) if strict else []
+    return None
+
+
+def check_same(running: Json, wanted: Json) -> None:
+    """Raises Conflict when the daemon that runs serves with other settings than wanted."""
+    differ = differences(running, wanted)
     if differ:
-        raise Conflict(
-            f"the daemon already runs at {found['url']} with another {'; another '.join(differ)}", "reef down"
-        )
-    return found
+        message = f"the daemon already runs at {running['url']} with another {'; another '.join(differ)}"
+        raise Conflict(message, "reef down")

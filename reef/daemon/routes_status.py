@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 import tomllib
@@ -17,11 +18,12 @@ from reef.daemon.house import House, house_of
 from reef.daemon.replies import json_body, json_reply, whole_number
 from reef.daemon.table import Route
 from reef.discovery import prove
-from reef.errors import InvalidInput
+from reef.errors import InvalidInput, ReefError
 from reef.harness.adapter import adapter_names, load_adapter
 from reef.harness.agents import is_installed
 from reef.paths import search
 
+log = logging.getLogger("reef.daemon")
 _PING_S = 15.0
 _BREATH_S = 0.05
 
@@ -43,7 +45,7 @@ async def status(request: web.Request) -> web.Response:
         house.reading(lambda reader: reader.counts()),
         asyncio.to_thread(_agents, house),
     )
-    scenarios = [_scenario(house, row) for row in counts["scenarios"]]
+    scenarios = counts["scenarios"]
     needs_you = [
         {"kind": "pending_version", "scenario": row["name"], "version": version}
         for row in scenarios
@@ -64,10 +66,6 @@ async def status(request: web.Request) -> web.Response:
             "needs_you": needs_you,
         }
     )
-
-
-def _scenario(house: House, row: dict[str, Any]) -> dict[str, Any]:
-    return dict(row)
 
 
 def _agents(house: House) -> list[dict[str, Any]]:
@@ -92,7 +90,12 @@ async def events(request: web.Request) -> web.StreamResponse:
         await reply.write(b": reef events\n\n")
         while not feed.closed:
             generation = feed.generation
-            found = await feed.after(last)
+            try:
+                found = await feed.after(last)
+            except ReefError as error:
+                # The status line is long gone: the end of the stream is all that can still be said.
+                log.error("events cannot be read: %s", error.message)
+                break
             if found:
                 last = found[-1]["sequence"]
                 await reply.write(b"".join(_frame(event) for event in found))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from reef.daemon.access import digest
 from reef.daemon.processes import is_alive, started_at
-from reef.errors import InvalidInput, NotFound
+from reef.errors import InvalidInput, NotFound, ReefError
 from reef.ids import from_blob, new_id, new_token, utc_now
 from reef.records import rows
 from reef.records.writer import Writer
@@ -107,7 +107,11 @@ class Sessions:
         """Close every session whose process has ended."""
         for session in [session for session in self._by_digest.values() if not session.alive]:
             log.info("session %s of %s ended with its process", session.id, session.scenario)
-            await self.close(session.id)
+            try:
+                await self.close(session.id)
+            except ReefError as error:
+                # Closed by its wrapper meanwhile; or the disk is full, and the next start closes the row.
+                log.info("session %s: %s", session.id, error.message)
 
     async def watch(self) -> None:
         """Sweep until cancelled."""

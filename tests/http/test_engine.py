@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import socket
+import time
 from collections.abc import Callable
 
 from tests.http.running import Home, chat, wait_for
@@ -87,3 +89,16 @@ def test_a_store_that_is_not_reefs_ends_the_start_and_is_left_as_it_is(new_home:
     assert b"error: " in err and b"hint: " in err and b"Traceback" not in err
     assert home.paths.database.read_bytes() == b"this is somebody's own file" * 100
     assert not home.paths.discovery.exists()
+
+
+def test_the_status_does_not_wait_for_a_model_server_that_never_answers(new_home: Callable[..., Home]) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        home = new_home()
+        home.upstream = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        home.start()
+        client = home.nobody
+        started = time.monotonic()
+        assert client.get("/reef/status").status_code == 200
+        assert time.monotonic() - started < 4

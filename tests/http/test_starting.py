@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -209,3 +210,25 @@ def test_a_session_whose_process_has_gone_is_closed_at_the_start(new_home: Calla
     writer.close()
     home.start()
     assert wait_for(lambda: Reader(home.paths.database).session(id)["closed_at"]) <= utc_now()
+
+
+def test_a_start_while_the_daemon_ends_waits_and_takes_over(new_home: Callable[..., Home]) -> None:
+    home = new_home().start()
+    first = home.process
+    assert first is not None
+    first.terminate()
+    home.start()
+    assert first.wait(10) == 0
+    assert home.process is not first
+    assert home.nobody.get("/healthz").json() == {"ok": True}
+
+
+def test_of_many_starts_at_once_one_runs_and_the_others_find_it(new_home: Callable[..., Home]) -> None:
+    home = new_home()
+    started = [home.launch() for _ in range(4)]
+    deadline = time.monotonic() + 60
+    while sum(process.poll() is None for process in started) > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    (home.process,) = [process for process in started if process.poll() is None]
+    assert [process.returncode for process in started if process is not home.process] == [0, 0, 0]
+    home.wait_up(home.process)

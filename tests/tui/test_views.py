@@ -91,6 +91,12 @@ def test_a_reply_that_ended_at_a_limit_is_marked_cut() -> None:
     assert "✂ broke off" in text(page([{"role": "user", "content": "x"}], reply, state="partial"))
 
 
+def test_an_answer_that_is_being_given_shows_what_there_is() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": "x"}]}).encode()
+    found = text(conversation.blocks(record_row(1, "x") | {"state": "open"}, body, b"The capital of"))
+    assert "The capital of" in found and "… still answering" in found
+
+
 def test_bodies_that_are_gone_are_said_to_be() -> None:
     assert "not stored" in text(conversation.blocks(record_row(1, "x"), None, None))
 

@@ -83,6 +83,9 @@ class Asks(Place):
 
         self.background("page", work, lambda blocks: self.show_page(row.key, blocks))
 
+    def whole_of(self, row: Row) -> Json:
+        return row.data | self.reef.source.progress(row.data)
+
     def do_cancel(self) -> None:
         row = self.current
         if row is None or row.data.get("state") in asks.SETTLED:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from reef.tui import cells
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
         def page(self) -> Document: ...
         @property
         def current(self) -> Row | None: ...
+        def background(self, name: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None: ...
 
 else:
     _Base = object
+
+Json = dict[str, Any]
 
 
 class Copying(_Base):
@@ -38,14 +42,26 @@ class Copying(_Base):
         self.reef.copy(text, f"{self.place}.txt", cells.line(text, 40))
 
     def do_copy_json(self) -> None:
-        if self.current is not None:
-            text = json.dumps(self.current.data, ensure_ascii=False, indent=2)
-            self.reef.copy(text, f"{self.place}.json", "all of it as JSON")
+        self._with_whole(lambda text: self.reef.copy(text, f"{self.place}.json", "all of it as JSON"))
 
     def do_export(self) -> None:
-        if self.current is not None:
-            text = json.dumps(self.current.data, ensure_ascii=False, indent=2)
-            self.reef.export(f"{self.place}-{self.current.key[:12]}.json", text)
+        row = self.current
+        if row is not None:
+            name = f"{self.place}-{row.key[:12]}.json"
+            self._with_whole(lambda text: self.reef.export(name, text))
+
+    def _with_whole(self, then: Callable[[str], None]) -> None:
+        row = self.current
+        if row is None:
+            self.reef.say("nothing under the cursor to copy", warn=True)
+            return
+        self.background(
+            "whole", lambda: json.dumps(self.whole_of(row), ensure_ascii=False, indent=2, default=str), then
+        )
+
+    def whole_of(self, row: Row) -> Json:
+        """All there is about a row; may block, called off the app's thread."""
+        return row.data
 
     def id_of(self, row: Row | None) -> str:
         """What is copied for a row: its id."""

@@ -15,6 +15,7 @@ from reef.tui.widgets.rowlist import Present
 from reef.tui.widgets.window import Wanted
 
 Json = dict[str, Any]
+OPEN_S = 1.0
 VIEWS = ("conversation", "request", "response")
 MOST_BYTES = 8_000_000
 """Bodies longer than this are not fetched by moving the cursor; `r` fetches them."""
@@ -34,6 +35,16 @@ class Traces(Rating, Place):
         self.whole_total = 0
         self.go_to: str | None = None
         """Receipt to put the cursor on when its row is there."""
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(OPEN_S, self._follow_open)
+
+    def _follow_open(self) -> None:
+        """The answer that is being given is stored piece by piece, without an event for each."""
+        row = self.current
+        if row is not None and row.data.get("state") == "open" and self.reef.place is self and not self.paused:
+            self._open_current()
 
     def present(self) -> Present:
         return records.present
@@ -84,6 +95,9 @@ class Traces(Rating, Place):
                 self.page.show(name, blocks)
 
         self.background("page", work, made)
+
+    def whole_of(self, row: Row) -> Json:
+        return row.data | self.reef.source.record(row.key)
 
     def title_right(self) -> list[Span]:
         right = super().title_right()

@@ -120,6 +120,11 @@ class Versions(Deciding, Place):
             lambda blocks: self.show_page(row.key, blocks),
         )
 
+    def whole_of(self, row: Row) -> Json:
+        if versions.is_version(row):
+            return self.reef.source.version(self.reef.scenario, int(row.data["version"]))
+        return self.reef.source.step(self.reef.scenario, row.data, int(row.data["number"]))
+
     def do_diff(self) -> None:
         row = self.current
         if row is None or not versions.is_version(row):

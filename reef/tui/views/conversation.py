@@ -180,7 +180,9 @@ def _tools_offered(tools: Any) -> list[Block]:
 def _reply(record: Json, response: bytes | None) -> list[Block]:
     symbol, word, role = records.state(record)
     if record.get("state") == "open":
-        return [Block("reply", Line.of(("assistant", "agent")), [Line.of(("  … still answering", "accent"))])]
+        so_far = _text(response.decode("utf-8", "replace"), indent=2) if response else []
+        waits = Line.of(("  … still answering", "agent"))
+        return [Block("reply", Line.of(("assistant", "agent")), [*so_far, waits])]
     answered = _parsed(response)
     choices = answered.get("choices") if isinstance(answered, dict) else None
     found: list[Block] = []

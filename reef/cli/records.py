@@ -122,8 +122,14 @@ def _row(row: dict[str, Any]) -> list[str]:
         _duration(row),
         state,
         score,
-        ("side call  " if row.get("side_call") else "") + OUT.line(row.get("preview")),
+        _marked(row),
     ]
+
+
+def _marked(row: dict[str, Any]) -> str:
+    """The first line of the request; what no person asked for says so."""
+    mark = "step: " if row["source"] == "step" else "side call: " if row.get("side_call") else ""
+    return mark + OUT.line(row.get("preview"))
 
 
 def _duration(row: dict[str, Any]) -> str:

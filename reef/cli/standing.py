@@ -57,12 +57,16 @@ def _scenario(row: dict[str, Any]) -> str:
         f"v{row['head']}" if row.get("head") else "no version yet",
         OUT.paint(f"{pending} pending, needs you", "needs") if pending else None,
         f"recipe {OUT.line(row['recipe'])}" if row.get("recipe") else None,
-        f"{count(row.get('records'))} records" if row.get("records") else None,
-        f"{count(row.get('reports'))} reports" if row.get("reports") else None,
-        f"{row['asks_open']} open ask{'s' if row['asks_open'] != 1 else ''}" if row.get("asks_open") else None,
+        _many(row.get("records"), "record"),
+        _many(row.get("reports"), "report"),
+        _many(row.get("asks_open"), "open ask"),
         f"step {row['running_step']} runs" if row.get("running_step") else None,
     ]
     return OUT.joined(*facts)
+
+
+def _many(number: int | None, thing: str) -> str | None:
+    return f"{count(number)} {thing}{'' if number == 1 else 's'}" if number else None
 
 
 def _version(agent: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ def activity_line(item: dict[str, Any], started_at: str | None) -> str:
 def outcome(now: dict[str, Any], scenario: str) -> None:
     """Print how an ask ended, why, and what to do next."""
     state, version = str(now["state"]), now.get("version")
-    style = "good" if state == "published" else "needs" if state == "pending" else "failed"
+    style = {"published": "good", "pending": "needs", "failed": "failed"}.get(state, "strong")
     named = OUT.paint(OUT.line(state), style) + (f" v{version}" if version else "")
     output.data(OUT.joined(named, OUT.line(now.get("reason") or now.get("meaning"), 160)))
     for line in evaluation_lines(now.get("evaluation")):

@@ -81,6 +81,7 @@ def _facts(request: dict[str, Any]) -> RequestFacts:
     tools = request.get("tools")
     return RequestFacts(
         model=storable(model) if isinstance(model, str) and model else None,
+        lacks_model="model" not in request,
         stream=request.get("stream") is True,
         session=session_in(request),
         preview=_last_user_line(request.get("messages")),
@@ -100,7 +101,7 @@ def _sketch(body: bytes) -> dict[str, Any]:
     """The top level of a very large request with what `_facts` reads: small values and the last user message."""
     places = scan.members(body)
     names = ("model", "stream", "metadata", "prompt_cache_key", "session_id")
-    request: dict[str, Any] = {name: scan.value(body, places.get(name)) for name in names}
+    request: dict[str, Any] = {name: scan.value(body, places[name]) for name in names if name in places}
     if "tools" in places and body[places["tools"][0]] == ord("["):
         request["tools"] = [None] * sum(1 for _ in scan.elements(body, places["tools"]))
     if "messages" in places and body[places["messages"][0]] == ord("["):

@@ -45,6 +45,8 @@ class RequestFacts:
 
     model: str | None
     """The model it names, None when it names none."""
+    lacks_model: bool
+    """Whether the field is not there at all; a null or empty one is the upstream's to judge."""
     stream: bool
     session: str | None
     """Session key found in the body."""

@@ -78,7 +78,7 @@ class Recording:
             self._timer = asyncio.get_running_loop().call_later(GRACE_S, self._queue_row)
 
     def first_byte_came(self) -> None:
-        """Note that the upstream has answered."""
+        """Note that the first byte of the reply's body has come."""
         if self.first_byte is None:
             self.first_byte = time.monotonic()
 
@@ -160,8 +160,10 @@ class Recording:
         if settling is None:
             return False
         if self._work:
-            await asyncio.wait(self._work, timeout=SETTLE_WAIT_S)
-        return await _waited(settling, SETTLE_WAIT_S) and settling.exception() is None
+            await asyncio.wait({settling, *self._work}, timeout=SETTLE_WAIT_S)
+        else:
+            await _waited(settling, SETTLE_WAIT_S)
+        return settling.done() and not settling.cancelled() and settling.exception() is None
 
     def _queue_row(self) -> None:
         if self._timer is not None:

@@ -72,7 +72,7 @@ class Gateway:
             return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")))
         except InvalidInput as error:
             return refusal(dialect, problem_of(error))
-        if facts.model is None and engine.model is not None:
+        if facts.lacks_model and engine.model is not None:
             body = dialect.with_model(body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
         recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
@@ -128,7 +128,6 @@ class Gateway:
             reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return await delivery.refused(self._upstream.problem(engine, error))
-        delivery.recording.first_byte_came()
         engine.observed(None)
         try:
             return await self._deliver(reply, delivery)

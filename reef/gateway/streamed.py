@@ -21,6 +21,7 @@ async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy
     await delivery.begin(reply.status, headers.returned(reply.headers))
     try:
         while piece := await reply.content.readany():
+            delivery.recording.first_byte_came()
             copy.take(piece)
             await _pass_on(delivery, copy, *copy.watch.feed(piece))
     except ClientGone:

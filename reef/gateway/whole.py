@@ -25,6 +25,7 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
     size = sent = 0
     try:
         while piece := await reply.content.readany():
+            delivery.recording.first_byte_came()
             pieces.append(piece)
             size += len(piece)
             if size == length or reply.content.at_eof():

@@ -51,7 +51,8 @@ def _serve(wanted: dict[str, Any], foreground: bool) -> int:
     try:
         return serve(resolved, paths, foreground, asked)
     except ReefError as error:
-        logging.getLogger("reef.daemon").error("not started: %s", error.message)
+        # Not louder: the person reads it as the error that the command ends with.
+        logging.getLogger("reef.daemon").info("not started: %s", error.message)
         raise
 
 

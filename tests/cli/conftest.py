@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,3 +108,26 @@ def live(tmp_path_factory: pytest.TempPathFactory, up_flags: list[str]) -> Itera
     found = json.loads(paths.discovery.read_text())
     yield Live(env, folder, found["url"])
     shell.reef("down", "--now", env=env, alone=True)
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """`started("logs", "-f")` runs a command in the background; what still runs at the end of the test is killed."""
+    children: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [shell.REEF, *arguments],
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate(timeout=20)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -14,7 +14,9 @@ import pytest
 
 from reef.paths import Paths
 from tests.cli.conftest import Live, home_environment
-from tests.cli.shell import REEF, on_terminal, reef
+from tests.cli.shell import on_terminal, reef
+
+Started = Callable[..., subprocess.Popen[str]]
 
 # A registry and a proxy where nobody listens: nothing is fetched and no provider is called.
 NOWHERE = {
@@ -83,9 +85,9 @@ def test_logs_show_the_last_lines(live: Live) -> None:
     assert live.reef("logs", "-n", "0").out == ""
 
 
-def test_logs_follow_across_a_rotation(paths: Paths) -> None:
+def test_logs_follow_across_a_rotation(started: Started, paths: Paths) -> None:
     paths.daemon_log.write_text("one\n")
-    child = subprocess.Popen([REEF, "logs", "-f"], stdout=subprocess.PIPE, text=True)
+    child = started("logs", "-f")
     assert child.stdout is not None
     assert child.stdout.readline() == "one\n"
     with paths.daemon_log.open("a") as file:
@@ -104,8 +106,8 @@ def test_logs_without_a_log_say_what_to_type() -> None:
     assert shown.err.endswith("hint: reef up\n")
 
 
-def test_serve_runs_in_the_foreground_until_ctrl_c(up_flags: list[str], paths: Paths) -> None:
-    child = subprocess.Popen([REEF, "serve", *up_flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def test_serve_runs_in_the_foreground_until_ctrl_c(started: Started, up_flags: list[str], paths: Paths) -> None:
+    child = started("serve", *up_flags)
     deadline = time.monotonic() + 30
     while not paths.discovery.exists() or reef("status").status != 0:
         assert time.monotonic() < deadline
@@ -117,7 +119,9 @@ def test_serve_runs_in_the_foreground_until_ctrl_c(up_flags: list[str], paths: P
     assert child.wait(timeout=40) in (0, 130)
 
 
-def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(tmp_path: Path, up_flags: list[str]) -> None:
+def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(
+    started: Started, tmp_path: Path, up_flags: list[str]
+) -> None:
     env = home_environment(tmp_path)
     assert reef("up", *up_flags, env=env).status == 0
     url = json.loads(Paths.from_environ(env).discovery.read_text())["url"]
@@ -125,7 +129,7 @@ def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(tmp_path: Path,
     with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as reply:
         pieces = reply.iter_bytes()
         next(pieces)
-        first = subprocess.Popen([REEF, "down"], env={**os.environ, **env}, stderr=subprocess.PIPE, text=True)
+        first = started("down", env=env)
         assert first.stderr is not None
         assert "waiting for 1 running call" in first.stderr.readline()
         began = time.monotonic()
@@ -152,16 +156,9 @@ def test_up_uses_what_it_found_only_after_a_yes_on_a_terminal(answer: str, paths
     assert status in (0, 1)
 
 
-def test_up_without_a_terminal_names_what_it_found_and_uses_the_embedded_model(paths: Paths) -> None:
+def test_up_without_a_terminal_names_what_it_found_and_uses_the_embedded_model(started: Started, paths: Paths) -> None:
     paths.config_file.write_text("reef:\n  port: 0\n")
-    child = subprocess.Popen(
-        [REEF, "up"],
-        env={**os.environ, "GROQ_API_KEY": "gsk-none", **NOWHERE},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = started("up", env={"GROQ_API_KEY": "gsk-none", **NOWHERE})
     assert child.stderr is not None
     said = child.stderr.readline() + child.stderr.readline() + child.stderr.readline()
     child.terminate()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -154,9 +155,9 @@ def test_a_pipe_that_nobody_reads_ends_quietly() -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_ctrl_c_ends_with_130_and_no_traceback(paths: Paths) -> None:
+def test_ctrl_c_ends_with_130_and_no_traceback(started: Callable[..., subprocess.Popen[str]], paths: Paths) -> None:
     paths.daemon_log.write_text("one\n")
-    child = subprocess.Popen([REEF, "logs", "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = started("logs", "-f")
     assert child.stdout is not None
     assert child.stdout.readline() == "one\n"
     time.sleep(0.2)

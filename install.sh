@@ -274,7 +274,8 @@ is_installed() {
 }
 
 check_link() {
-    [ -e "$BIN/reef" ] || [ -L "$BIN/reef" ] || return 0
+    # A link whose target is gone belongs to nobody any more.
+    [ -e "$BIN/reef" ] || return 0
     if [ "$(readlink "$BIN/reef" || true)" != "$VENV/bin/reef" ]; then
         fail "$(short "$BIN/reef") is there already and is not this reef" "REEF_BIN_DIR=\$HOME/reef-bin $0"
     fi
@@ -310,6 +311,7 @@ install_reef() {
         say "reef $VERSION · installing into $(short "$DATA") (first time: about 40 s)"
         install_packages "$stamp"
         leave
+        [ ! -f "$STATE/daemon.json" ] || say "  - the daemon still runs what was there before: reef down && reef up"
     fi
     [ -d "$BIN" ] || make_folders
     ln -sf -- "$VENV/bin/reef" "$BIN/reef"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multidict import CIMultiDict, CIMultiDictProxy, MultiMapping
+from multidict import CIMultiDict, CIMultiDictProxy
 
 RECEIPT = "x-reef-agent-record-id"
 REQUEST_ID = "request-id"
@@ -53,7 +53,7 @@ def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDic
     return found
 
 
-def returned(headers: MultiMapping[str]) -> CIMultiDict[str]:
+def returned(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     """The upstream's headers for the client. Whether other origins may read a reply is for the daemon to say."""
     dropped = _named_in(headers.get("connection"))
     found: CIMultiDict[str] = CIMultiDict()

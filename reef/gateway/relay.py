@@ -11,6 +11,7 @@ import asyncio
 import time
 
 import aiohttp
+import yarl
 from aiohttp import web
 
 from reef.config import Settings
@@ -27,7 +28,6 @@ from reef.gateway.streamed import deliver_stream
 from reef.gateway.streaming import StreamCopy
 from reef.gateway.upstream import UpstreamCalls
 from reef.gateway.whole import deliver_folded, deliver_whole, is_event_stream
-from reef.gateway.wire import Reply
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
@@ -95,9 +95,10 @@ class Gateway:
         """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
         try:
             await engine.ready(ENGINE_WAIT_S)
-            status, found, body = await self._upstream.list_models(engine, request)
-            if status not in (404, 405, 501):
-                return web.Response(status=status, headers=headers.returned(found), body=body)
+            async with self._upstream.get(engine, "/models", request) as reply:
+                body = await reply.read()
+                if reply.status not in (404, 405, 501):
+                    return web.Response(status=reply.status, headers=headers.returned(reply.headers), body=body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return refusal(dialect, self._upstream.problem(engine, error))
         except ReefError as error:
@@ -122,9 +123,9 @@ class Gateway:
         except ReefError as error:
             return await delivery.refused(problem_of(error))
         delivery.load_id = engine.load_id
-        attempts = delivery.recording.attempts
+        url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
         try:
-            reply = await self._upstream.post(engine, dialect.route, request, body, attempts)
+            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return await delivery.refused(self._upstream.problem(engine, error))
         engine.observed(None)
@@ -138,7 +139,7 @@ class Gateway:
             # Gives the connection back when the reply was read to its end, and closes it when it was not.
             reply.release()
 
-    async def _deliver(self, reply: Reply, delivery: Delivery) -> web.StreamResponse:
+    async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
         delivery.status = reply.status
         streams = is_event_stream(reply) and reply.status < 400
         if streams and not delivery.asked.stream:

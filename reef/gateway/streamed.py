@@ -10,18 +10,17 @@ from reef.gateway import headers
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem
 from reef.gateway.streaming import StreamCopy
-from reef.gateway.wire import Reply
 from reef.records.calls import State
 
 _NO_END = "the stream ended without its last event"
 
 
-async def deliver_stream(delivery: Delivery, reply: Reply, copy: StreamCopy) -> web.StreamResponse:
+async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy: StreamCopy) -> web.StreamResponse:
     """Relay `reply` to its end. Raises ClientGone."""
     delivery.stream = copy
     await delivery.begin(reply.status, headers.returned(reply.headers))
     try:
-        while piece := await reply.readany():
+        while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
             copy.take(piece)
             await _pass_on(delivery, copy, *copy.watch.feed(piece))

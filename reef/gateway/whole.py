@@ -11,11 +11,10 @@ from reef.engines.upstream import why
 from reef.gateway import encodings, headers
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem, ReplyFacts
-from reef.gateway.wire import Reply, read_all
 from reef.records.calls import LARGE, State
 
 
-async def deliver_whole(delivery: Delivery, reply: Reply) -> web.StreamResponse:
+async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
     """Relay one body: at once when it has come in one piece, else as it comes, its end waiting for the record.
 
     Raises ClientGone.
@@ -25,11 +24,11 @@ async def deliver_whole(delivery: Delivery, reply: Reply) -> web.StreamResponse:
     pieces: list[bytes] = []
     size = sent = 0
     try:
-        while piece := await reply.readany():
+        while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
             pieces.append(piece)
             size += len(piece)
-            if size == length or reply.at_eof():
+            if size == length or reply.content.at_eof():
                 break
             if delivery.response is None:
                 await delivery.begin(reply.status, found, length)
@@ -53,11 +52,11 @@ async def deliver_whole(delivery: Delivery, reply: Reply) -> web.StreamResponse:
     return await delivery.finish()
 
 
-async def deliver_folded(delivery: Delivery, reply: Reply) -> web.StreamResponse:
+async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
     """Answer with one JSON body although the upstream streams: the client did not ask for a stream."""
     fold = delivery.dialect.fold()
     try:
-        body = await read_all(reply)
+        body = await reply.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return await _broken(delivery, b"", f"the model server broke off: {why(error)}")
     plain = encodings.decoded(encodings.named(reply.headers), body)
@@ -74,12 +73,12 @@ async def deliver_folded(delivery: Delivery, reply: Reply) -> web.StreamResponse
     )
 
 
-def is_event_stream(reply: Reply) -> bool:
+def is_event_stream(reply: aiohttp.ClientResponse) -> bool:
     """Whether the reply's body is a stream of events."""
     return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
-async def _read(delivery: Delivery, reply: Reply, body: bytes) -> ReplyFacts:
+async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) -> ReplyFacts:
     """The facts of a body that has come, read from a plain copy."""
 
     def read() -> ReplyFacts:

@@ -72,53 +72,44 @@ def request_bytes(host: str, number: int, stream: bool) -> bytes:
     return (head + body).encode()
 
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-async def call(target: Target, connection: Streams, data: bytes, run: Run) -> None:
-    """One call, its reply read to the end."""
-    reader, writer = connection
-    start = time.perf_counter()
-    writer.write(data)
-    head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    if b" 200 " not in head[:20]:
-        raise RuntimeError(f"{target.name}: {head.decode()}")
-    run.first_bytes.append(time.perf_counter() - start)
-    if b"content-length" in head:
-        await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
-    else:
-        last = time.perf_counter()
-        while (size := int(await reader.readline(), 16)) > 0:
-            await reader.readexactly(size + 2)
-            now = time.perf_counter()
-            run.gaps.append(now - last)
-            last = now
-        await reader.readexactly(2)
-    run.latencies.append(time.perf_counter() - start)
-    run.count += 1
+async def worker(target: Target, stream: bool, end: float, run: Run, seed: int) -> None:
+    """One connection that makes call after call."""
+    place = urlsplit(target.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    number = seed * 1_000_000
+    while time.perf_counter() < end:
+        number += 1
+        data = request_bytes(place.netloc, number, stream)
+        start = time.perf_counter()
+        writer.write(data)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        if b" 200 " not in head[:20]:
+            raise RuntimeError(f"{target.name}: {head.decode()}")
+        run.first_bytes.append(time.perf_counter() - start)
+        if b"content-length" in head:
+            length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+        else:
+            last = time.perf_counter()
+            while (size := int(await reader.readline(), 16)) > 0:
+                await reader.readexactly(size + 2)
+                now = time.perf_counter()
+                run.gaps.append(now - last)
+                last = now
+            await reader.readexactly(2)
+        run.latencies.append(time.perf_counter() - start)
+        run.count += 1
+    writer.close()
 
 
 async def load(target: Target, connections: int, stream: bool, seconds: float, seed: int) -> Run:
-    """Load on one target for some seconds, over connections that have made one call before."""
-    place = urlsplit(target.url)
-    opened = [await asyncio.open_connection(place.hostname, place.port) for _ in range(connections)]
+    """Load on one target for some seconds."""
     run = Run(0, 0, 0, [], [], [])
-    first = [request_bytes(place.netloc, seed * 10**7 + number, False) for number in range(connections)]
-    await asyncio.gather(*(call(target, one, data, run) for one, data in zip(opened, first, strict=True)))
-    run = Run(0, 0, 0, [], [], [])
-
-    async def work(connection: Streams, number: int, end: float) -> None:
-        while time.perf_counter() < end:
-            number += 1
-            await call(target, connection, request_bytes(place.netloc, number, stream), run)
-
     cpu, start = cpu_seconds(target.pid), time.perf_counter()
-    numbers = [seed * 10**7 + place * 10**5 for place in range(1, connections + 1)]
-    await asyncio.gather(*(work(one, number, start + seconds) for one, number in zip(opened, numbers, strict=True)))
+    workers = [worker(target, stream, start + seconds, run, seed * 1000 + place) for place in range(connections)]
+    await asyncio.gather(*workers)
     run.seconds = time.perf_counter() - start
     run.cpu_s = cpu_seconds(target.pid) - cpu
-    for _, writer in opened:
-        writer.close()
     return run
 
 

@@ -1,8 +1,5 @@
 """The processes of the gateway's bench: a stub that answers at once, and the floor, a bare relay with one durable row.
 
-The floor waits for its row where reef waits for its own: before the first byte of a stream, before the end of any other
-reply.
-
 `python -m tests.bench.gateway_parts stub` and `… floor UPSTREAM DATABASE` print `listening http://127.0.0.1:PORT`.
 """
 
@@ -128,16 +125,13 @@ async def run_floor(upstream: str, database: str) -> None:
                 answer = await reply.read()
                 await log.write(reply.status, body, answer)
                 return web.Response(status=reply.status, body=answer, headers=kept)
-            # A stream's row is on disk before its first byte, as reef promises it; its bytes follow unwaited.
-            row = asyncio.create_task(log.write(reply.status, body, b""))
             response = web.StreamResponse(status=reply.status, headers=kept)
-            await row
             await response.prepare(request)
             pieces = []
             async for piece in reply.content.iter_any():
                 pieces.append(piece)
                 await response.write(piece)
-            log.queue.put(((reply.status, b"", b"".join(pieces)), asyncio.get_running_loop().create_future()))
+            await log.write(reply.status, body, b"".join(pieces))
             await response.write_eof()
             return response
 

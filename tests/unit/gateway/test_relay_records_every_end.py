@@ -159,6 +159,17 @@ async def _read_some(client: aiohttp.ClientSession, reef: Serving, body: dict[st
             continue
 
 
+async def test_a_kept_connection_that_died_is_replaced_once_and_noted(tmp_path: Path) -> None:
+    async with serving(tmp_path) as reef:
+        await reef.chat("[[close]] one")
+        reply = await reef.chat("two")
+        assert reply.status == 200
+        rows = await reef.settled(2)
+        assert len(rows) == 2
+        attempts = rows[1]["attempts_json"]
+        assert attempts is None or len(json.loads(attempts)) == 2
+
+
 async def test_what_a_stream_has_said_is_flushed_while_it_runs(tmp_path: Path) -> None:
     import sqlite3
 

@@ -62,6 +62,13 @@ def test_the_readme_keeps_its_order() -> None:
     assert README.index("![") < README.index("## Set up")
 
 
+def test_the_readme_shows_what_the_quickstart_prints() -> None:
+    (shown,) = [block for block in blocks("console") if block.startswith("$ ./install.sh quickstart\n")]
+    steps = [line.split("  ")[0] for line in shown.splitlines() if re.match(r"[1-4] |proof ", line)]
+    assert steps == ["1 serve", "2 observe", "3 grow", "4 commit", "proof"]
+    assert max(len(line) for line in shown.splitlines()) <= 120
+
+
 def test_the_picture_is_there_and_loads_nothing_from_elsewhere() -> None:
     (place,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README)
     picture = (ROOT / place).read_text(encoding="utf-8")
@@ -76,6 +83,7 @@ def test_the_python_snippet_is_a_program() -> None:
         alias.name for node in ast.walk(ast.parse(snippet)) if isinstance(node, ast.Import) for alias in node.names
     }
     assert imported == {"os", "httpx"}
+    assert "`pip install httpx`" in README
 
 
 @pytest.mark.parametrize("page", HELP, ids=lambda page: page.name)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reef import __version__
+from reef import __version__, fetching
 from reef.discovery import (
     SESSION_VARIABLE,
     START_WAIT_S,
@@ -243,14 +243,14 @@ class Client:
     ) -> Iterator[Json]:
         """Install a version on this machine: `{"progress": …}` objects, then `{"installed": …}`."""
         body = _present(scenario=scenario, adapter=adapter, version=version, expected_head=expected_head)
-        return self._lines("/reef/harness/install", body)
+        return self._lines("/reef/harness/install", body | {"environment": fetching.of_caller()})
 
     def adapters(self) -> Json:
         return self._json("GET", "/reef/harness/adapters")
 
     def install_agent(self, name: str) -> Iterator[Json]:
         """Install the agent's own program: `{"progress": …}` objects, then `{"installed": …}`."""
-        return self._lines(f"/reef/agents/{_part(name)}", {})
+        return self._lines(f"/reef/agents/{_part(name)}", {"environment": fetching.of_caller()})
 
     # model calls
 

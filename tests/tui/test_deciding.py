@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reef.fetching import travels
 from reef.paths import Paths
 from tests.fakes.daemon_fake import DaemonFake
 from tests.tui.looking import expect, opened, press, screen
@@ -131,6 +132,7 @@ async def test_install_shows_progress_and_the_command_to_start(paths: Paths, bus
         await press(pilot, "enter")
         await expect(pilot, "installed v15 for pi · start it: reef-pi")
         body = sent(busy, "/reef/harness/install")[-1]
+        assert all(travels(name) for name in body.pop("environment"))
         assert body == {"scenario": "coding", "adapter": "pi", "version": 15, "expected_head": 14}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -76,10 +76,16 @@ class Client:
         )
 
     @classmethod
-    def connect(cls, paths: Paths | None = None, start: bool | None = None) -> Client:
+    def connect(
+        cls,
+        paths: Paths | None = None,
+        start: bool | None = None,
+        told: Callable[[list[str]], None] | None = None,
+    ) -> Client:
         """The client of this home's daemon; `start` starts it when it is not running (None: `daemon.autostart`).
 
-        Raises DaemonUnreachable with the hint `reef up`.
+        It is started as the last `reef up` or `reef serve` did; `told` gets the parts of a line about that. Raises
+        DaemonUnreachable with the hint `reef up`, CredentialMissing when that start had a secret that is not set now.
         """
         places = paths or Paths.from_environ()
         found = running(places)
@@ -90,7 +96,7 @@ class Client:
                 start = load(paths=places).settings.daemon.autostart
             if not start:
                 raise DaemonUnreachable("the daemon is not running", "reef up")
-            found = start_daemon(places, {}, START_WAIT_S)
+            found = start_daemon(places, {"again": True}, START_WAIT_S, told)
         return cls(found, places)
 
     def __enter__(self) -> Client:

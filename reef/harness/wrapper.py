@@ -25,6 +25,7 @@ from reef.harness.home import prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import launch
 from reef.paths import Paths
+from reef.text import safe
 
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "evolve": (["ask"], 'ask for a change: evolve "…" [--wait] [--timeout SECONDS]'),
@@ -91,7 +92,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
-    with Client.connect(paths) as client:
+    with Client.connect(paths, told=_say_started) as client:
         session = _session(client, adapter, scenario, paths)
         try:
             model = _model(client, scenario, adapter)
@@ -108,6 +109,10 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 # The daemon also ends it when this process is gone.
                 with suppress(ReefError):
                     client.close_session(session["session"])
+
+
+def _say_started(parts: list[str]) -> None:
+    sys.stderr.write(safe(" · ".join(parts)) + "\n")
 
 
 def agent_environment(

@@ -57,6 +57,14 @@ async def test_a_decision_while_it_is_down_is_an_error_with_a_hint(paths: Paths,
         await expect(pilot, "hint: reef up")
 
 
+async def test_a_rating_while_it_is_down_is_told_to_have_failed(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths) as (_, pilot):
+        busy.stop()
+        await expect(pilot, "○ down")
+        await press(pilot, "plus")
+        await expect(pilot, "hint: reef up", seconds=3)
+
+
 async def test_a_daemon_of_another_version_is_named_with_the_way_out(paths: Paths, busy: DaemonFake) -> None:
     found = json.loads(paths.discovery.read_bytes()) | {"version": "9.9.9"}
     write_atomic(paths.discovery, json.dumps(found).encode())

@@ -6,6 +6,7 @@ from reef.paths import Paths
 from reef.tui.live import Follower
 from tests.fakes.daemon_fake import DaemonFake
 from tests.tui.looking import expect, expect_gone, opened, press, screen, still
+from tests.tui.sample import ago
 
 
 async def test_new_calls_appear_and_the_cursor_stays_on_its_row(paths: Paths, busy: DaemonFake) -> None:
@@ -73,6 +74,17 @@ async def test_the_page_keeps_its_place_while_it_is_refreshed(paths: Paths, busy
         await expect(pilot, "bad")
         await still(pilot)
         assert page.cursor == 5
+
+
+async def test_relative_times_go_on_without_anything_happening(paths: Paths, busy: DaemonFake) -> None:
+    busy.asks[-1]["created_at"] = busy.started_at = ago(seconds=58)
+    async with opened(paths, "asks") as (_, pilot):
+        await expect(pilot, " s ago")
+        await expect(pilot, "asked 1 min ago")
+        busy.started_at = ago(seconds=117)
+        await press(pilot, "1", "f5")
+        await expect(pilot, "● up 1 min")
+        await expect(pilot, "● up 2 min")
 
 
 def test_the_follower_survives_a_daemon_that_is_not_there(paths: Paths) -> None:

@@ -45,6 +45,24 @@ def test_each_known_format_is_replaced_and_nothing_around_it(key: str) -> None:
     assert key.encode() not in changed
 
 
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+@pytest.mark.parametrize("before", [r"\n", r"\t", r"\n-", "-", "="])
+def test_a_key_at_the_beginning_of_a_line_is_replaced_although_its_line_end_is_a_letter(before: str, key: str) -> None:
+    body = f'{{"content":"these:{before}{key}"}}'.encode()
+    changed, count = redact(body)
+    assert count == 1
+    assert key.encode() not in changed
+
+
+@pytest.mark.parametrize("unit", ["eyJ-", "eyJ", "eyJ" + "a" * 13 + ".", "-----BEGIN ", "sk-", "reef-", "xoxb-", "A"])
+def test_no_body_makes_the_search_slow(unit: str) -> None:
+    body = ("eyJ" + "p" * 12 + ".eyJ" + "q" * 12 + "." + "r" * 12 + " ").encode()
+    body += unit.encode() * (4 * 1024 * 1024 // len(unit))
+    started = time.process_time()
+    redact(body)
+    assert time.process_time() - started < 5
+
+
 def test_a_body_without_a_key_is_the_same_object() -> None:
     body = b'{"content":"a task-specific rule for sk-learn and hf_hub, reef-pi and disk-usage"}'
     assert redact(body) == (body, 0)

@@ -11,6 +11,7 @@ import fnmatch
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,7 @@ from reef.harness.agents import agent_argv
 from reef.harness.home import prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import launch
+from reef.harness.resume import on_terminal, resume_line
 from reef.paths import Paths
 from reef.text import safe
 
@@ -103,7 +105,12 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 home = prepare_home(install, adapter, client.url, *model)
             environment = agent_environment(os.environ, adapter, install, home, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
-            return launch([*argv, *arguments], environment)
+            began = time.time()
+            status = launch([*argv, *arguments], environment)
+            line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
+            if line is not None:
+                sys.stdout.write(safe(line) + "\n")
+            return status
         finally:
             if session.get("opened"):
                 # The daemon also ends it when this process is gone.

@@ -63,11 +63,7 @@ _TRIGGERS: tuple[tuple[bytes, re.Pattern[bytes], frozenset[str]], ...] = (
     ),
     (b"I", re.compile(rb"I(?<=A[KS]I)A[A-Z0-9]{16}"), frozenset({"aws-key-id"})),
     (b"z", re.compile(rb"z(?<=AIz)a[A-Za-z0-9_-]{35}"), frozenset({"google-key"})),
-    (
-        b"J",
-        re.compile(rb"J(?<=eyJ)" + _TOKEN_START.encode() + rb"[A-Za-z0-9_-]{10,}\.eyJ"),
-        frozenset({"jwt"}),
-    ),
+    (b"J", re.compile(rb"J(?<=[A-Za-z0-9_-]{10}\.eyJ)"), frozenset({"jwt"})),
 )
 # A large body is searched in pieces, so that no search holds the interpreter for long.
 _PIECE = 1024 * 1024

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from reef import errors
+from reef.config import load, model_flags
+from reef.paths import Paths
 from tests.contracts.commands import problem, split, unknown_words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,14 @@ def test_a_command_named_in_the_readmes_prose_exists(line: str) -> None:
 
 def test_the_readme_has_the_two_set_up_commands_in_its_first_block() -> None:
     assert blocks("sh")[0].split("\n")[:2] == ["./install.sh quickstart", "./install.sh test"]
+
+
+def test_the_readmes_lines_for_the_settings_file_name_the_model_of_its_example(paths: Paths) -> None:
+    (lines,) = blocks("yaml")
+    paths.config_file.write_text(lines)
+    kept, typed_flags = load(paths=paths, environ={}).settings, dict(model_flags("ollama/qwen3"))
+    assert kept.inference.upstream_url == typed_flags["inference.upstream-url"]
+    assert kept.inference.upstream_model == typed_flags["inference.upstream-model"]
 
 
 def test_the_readme_keeps_its_order() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reef.cli import quickstart
 from reef.client import Client
 from reef.errors import Failed
 from tests.http.running import Home
@@ -50,3 +51,12 @@ def test_a_variable_that_could_do_more_is_refused_before_anything_runs(fetching_
         reply = fetching_home.person.post(path, json=body)
         assert (reply.status_code, "not 'NODE_OPTIONS'" in reply.json()["error"]["message"]) == (400, True)
     assert not (tmp_path / "heard").exists()
+
+
+def test_a_quickstart_that_fails_names_the_command_that_was_typed(
+    fetching_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REEF_INSTALLER", "./install.sh")
+    with Client.connect(fetching_home.paths, start=False) as client, pytest.raises(Failed) as failed:
+        quickstart.install_agent(client, fetching_home.paths)
+    assert (failed.value.hint or "").endswith("then: ./install.sh quickstart")

@@ -26,6 +26,7 @@ from reef.harness.home import prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import launch
 from reef.harness.resume import on_terminal, resume_line
+from reef.needs import refuse_unmet
 from reef.paths import Paths
 from reef.text import safe
 
@@ -94,7 +95,11 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
+    if arguments in (["--help"], ["-h"]):
+        sys.stdout.write(_help(adapter))
+        sys.stdout.flush()
     with Client.connect(paths, told=_say_started) as client:
+        _check_needs(client, scenario, installed(paths, scenario, adapter.name).version)
         session = _session(client, adapter, scenario, paths)
         try:
             model = _model(client, scenario, adapter)
@@ -116,6 +121,13 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 # The daemon also ends it when this process is gone.
                 with suppress(ReefError):
                     client.close_session(session["session"])
+
+
+def _check_needs(client: Client, scenario: str, version: int) -> None:
+    """Raises Refused when the installed version needs a variable or a program that is not there."""
+    for row in client.releases(scenario)["releases"]:
+        if row["version"] == version:
+            refuse_unmet(f"v{version} of scenario {scenario}", row.get("requires") or [])
 
 
 def _say_started(parts: list[str]) -> None:

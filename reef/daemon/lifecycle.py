@@ -51,7 +51,7 @@ class Daemon:
         try:
             house.stop = self.ask_to_stop
             host, port = listening.getsockname()[:2]
-            house.discovery.update(lock.describe(host, port, serving_facts(self._resolved)))
+            house.discovery.update(lock.describe(host, port, serving_facts(self._resolved, house.engines.own.name)))
             await runner.setup()
             await web.SockSite(runner, listening).start()
             own = house.engines.own

@@ -65,9 +65,10 @@ _TRIGGERS: tuple[tuple[bytes, re.Pattern[bytes], frozenset[str]], ...] = (
     (b"z", re.compile(rb"z(?<=AIz)a[A-Za-z0-9_-]{35}"), frozenset({"google-key"})),
     (b"J", re.compile(rb"J(?<=[A-Za-z0-9_-]{10}\.eyJ)"), frozenset({"jwt"})),
 )
-# A large body is searched in pieces, so that no search holds the interpreter for long.
-_PIECE = 1024 * 1024
-_OVERLAP = 1024
+# A large body is searched in pieces, so that no search holds the interpreter for long. What is searched for is far
+# shorter than an overlap; only how it goes on may be longer.
+_PIECE = 256 * 1024
+_OVERLAP = 32 * 1024
 
 
 def safe(text: str) -> str:
@@ -115,6 +116,28 @@ def redact(body: bytes) -> tuple[bytes, int]:
     total = 0
     for kind, pattern in _BYTES if found else ():
         if kind in found:
-            body, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", body)
+            body, count = _replace(pattern, b"[redacted:" + kind.encode() + b"]", body)
             total += count
     return body, total
+
+
+def _replace(pattern: re.Pattern[bytes], marker: bytes, body: bytes) -> tuple[bytes, int]:
+    """What `pattern.subn` does, one piece of the body after the other."""
+    pieces: list[bytes] = []
+    kept = place = 0
+    while place < len(body):
+        stop = place + _PIECE + _OVERLAP
+        match = pattern.search(body, place, stop)
+        if match is not None and match.end() >= stop:
+            # The end of what was searched is not the end of what is there.
+            place = match.start()
+            match = pattern.match(body, place)
+            if match is None:
+                place += 1
+                continue
+        if match is None:
+            place += _PIECE
+            continue
+        pieces += body[kept : match.start()], marker
+        kept = place = match.end()
+    return b"".join((*pieces, body[kept:])), len(pieces) // 2

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import re
 from typing import Any
 
 from reef.engines.engine import CHAT
 from reef.errors import InvalidInput
-from reef.gateway import scan
 from reef.gateway.chat_fold import ChatFold, message_text, reply_facts
+from reef.gateway.chat_sketch import reply_sketch, request_sketch
 from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, first_line, session_in
 from reef.gateway.lenient import dump, parse, storable
 from reef.gateway.sse import first_data
 
 SCAN_ABOVE = 4 * 1024 * 1024
 """Bodies over this size are not parsed as a whole."""
-MESSAGES_MAX = 50_000
-"""A very large request with more messages than this is not searched for its last one."""
+_PIECE = 1024 * 1024
 _DONE = b"[DONE]"
+_CLOSE = re.compile(rb"[ \t\r\n]*\}")
 
 
 class ChatDialect:
@@ -30,7 +30,7 @@ class ChatDialect:
     def read_request(self, body: bytes) -> RequestFacts:
         try:
             if len(body) > SCAN_ABOVE:
-                return _facts(_sketch(body))
+                return _facts(request_sketch(body))
             request = parse(body)
         except ValueError:
             raise InvalidInput("the request's body is not JSON") from None
@@ -40,8 +40,10 @@ class ChatDialect:
 
     def with_model(self, body: bytes, model: str) -> bytes:
         start = body.index(b"{") + 1
-        more = body[start:].lstrip(b" \t\r\n")[:1] != b"}"
-        return b"".join((body[:start], b'"model":', dump(model), b"," if more else b"", body[start:]))
+        more = not _CLOSE.match(body, start)
+        # Small pieces and one join: a copy of all at once would keep every other thread waiting.
+        rest = [body[place : place + _PIECE] for place in range(start, len(body), _PIECE)]
+        return b"".join((body[:start], b'"model":', dump(model), b"," if more else b"", *rest))
 
     def is_end(self, event: bytes) -> bool | None:
         found = first_data(event)
@@ -58,7 +60,7 @@ class ChatDialect:
 
     def read_reply(self, body: bytes) -> ReplyFacts:
         try:
-            reply = parse(body)
+            reply = reply_sketch(body) if len(body) > SCAN_ABOVE else parse(body)
         except ValueError:
             reply = None
         if not isinstance(reply, dict):
@@ -95,34 +97,3 @@ def _last_user_line(messages: Any) -> str:
             if isinstance(message, dict) and message.get("role") == "user":
                 return first_line(message_text(message.get("content")))
     return ""
-
-
-def _sketch(body: bytes) -> dict[str, Any]:
-    """The top level of a very large request with what `_facts` reads: small values and the last user message."""
-    places = scan.members(body)
-    names = ("model", "stream", "metadata", "prompt_cache_key", "session_id")
-    request: dict[str, Any] = {name: scan.value(body, places[name]) for name in names if name in places}
-    if "tools" in places and body[places["tools"][0]] == ord("["):
-        request["tools"] = [None] * sum(1 for _ in scan.elements(body, places["tools"]))
-    if "messages" in places and body[places["messages"][0]] == ord("["):
-        spans = list(islice(scan.elements(body, places["messages"]), MESSAGES_MAX))
-        request["messages"] = _last_user(body, spans) if len(spans) < MESSAGES_MAX else []
-    return request
-
-
-def _last_user(body: bytes, spans: list[scan.Span]) -> list[dict[str, Any]]:
-    """The last user message, with as much of its text as a preview needs."""
-    for start, _ in reversed(spans):
-        if body[start] != ord("{"):
-            continue
-        message = scan.members(body, start)
-        if scan.value(body, message.get("role")) != "user":
-            continue
-        content = message.get("content", (0, 0))
-        if body[content[0]] == ord('"'):
-            return [{"role": "user", "content": scan.beginning(body, content)}]
-        if body[content[0]] == ord("["):
-            parts = [scan.value(body, span) for span in scan.elements(body, content)]
-            return [{"role": "user", "content": parts}]
-        return []
-    return []

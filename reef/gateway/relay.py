@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import aiohttp
 import yarl
@@ -18,6 +20,7 @@ from reef.config import Settings
 from reef.engines.engine import Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
 from reef.gateway import encodings, headers
+from reef.gateway.bodies import received
 from reef.gateway.call import Call
 from reef.gateway.chat import ChatDialect
 from reef.gateway.delivery import ClientGone, Delivery
@@ -36,6 +39,8 @@ ENGINE_WAIT_S = 60.0
 """How long a call waits for an engine that is still starting."""
 
 CHAT_DIALECT = ChatDialect()
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Gateway:
@@ -65,15 +70,12 @@ class Gateway:
             return refusal(dialect, Problem(503, "reef is stopping", code="stopping"))
         started = time.monotonic()
         try:
-            body = await request.read()
-            facts = await _read(dialect, body)
-        except web.HTTPRequestEntityTooLarge:
-            limit = f"{request.client_max_size >> 20} MiB"
-            return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")))
-        except InvalidInput as error:
+            body = await received(request.content, request.client_max_size)
+            facts = await _run(len(body), dialect.read_request, body)
+        except (TooLarge, InvalidInput) as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
-            body = dialect.with_model(body, engine.model)
+            body = await _run(len(body), dialect.with_model, body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
         recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
         delivery = Delivery(request, call, dialect, facts, recording)
@@ -185,7 +187,6 @@ def refusal(dialect: Dialect, problem: Problem) -> web.Response:
     return web.Response(status=problem.status, body=body, content_type="application/json", headers=problem.headers)
 
 
-async def _read(dialect: Dialect, body: bytes) -> RequestFacts:
-    if len(body) > LARGE:
-        return await asyncio.to_thread(dialect.read_request, body)
-    return dialect.read_request(body)
+async def _run(size: int, function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Call `function`, in a thread when it works on many bytes."""
+    return await asyncio.to_thread(function, *arguments, **more) if size > LARGE else function(*arguments, **more)

@@ -87,6 +87,27 @@ def test_a_key_that_straddles_the_pieces_of_a_large_body_is_found() -> None:
         assert redact(body)[1] == 1
 
 
+def test_a_large_body_is_replaced_piece_by_piece_as_if_at_once() -> None:
+    piece = 256 * 1024
+    for shift in range(-80, 3, 9):
+        body = b" ".join(
+            [b"x" * (piece + shift), *(key.encode() + b" " * 20_000 for key in KEYS.values()), b"A" * piece]
+        )
+        expected, total = body, 0
+        for kind, pattern in text._BYTES:
+            expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
+            total += count
+        assert redact(body) == (expected, total)
+        assert total == len(KEYS)
+
+
+def test_a_key_of_any_length_is_replaced_to_its_end() -> None:
+    for length in (20_000, 290_000, 1_000_000):
+        token = b"eyJ" + b"p" * 30 + b".eyJ" + b"q" * 40 + b"." + b"r" * length
+        assert redact(b"x" * 100 + b" " + token + b" y") == (b"x" * 100 + b" [redacted:jwt] y", 1)
+        assert redact(b"sk-" + b"a" * length + b".") == (b"[redacted:openai-key].", 1)
+
+
 def test_a_large_image_is_searched_in_little_time() -> None:
     body = base64.b64encode(os.urandom(12 * 1024 * 1024))
     started = time.process_time()

@@ -119,9 +119,10 @@ def differences(running: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[s
     for name in ("recipe", "upstream", "model", "port"):
         asked = wanted.get(name)
         has = running.get("port") if name == "port" else facts.get(name)
-        # What nobody asked for is no wish for something else than what runs.
-        if asked is not None and asked != has:
-            found.append(f"{name} (running: {has or 'none named'}, asked for: {asked})")
+        # A port that nobody named may be any, and what answers when nothing is named is the embedded model.
+        if asked == has or (asked is None and (name == "port" or has == "embedded")):
+            continue
+        found.append(f"{name} (running: {has or 'none named'}, asked for: {asked or 'none named'})")
     return found
 
 

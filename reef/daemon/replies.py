@@ -10,16 +10,8 @@ import orjson
 from aiohttp import web
 
 from reef.errors import InvalidInput, ReefError
+from reef.gateway.dialect import OPENAI_KINDS
 
-_OPENAI_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    415: "invalid_request_error",
-}
 _OFF_THE_LOOP = 256 * 1024
 
 
@@ -44,7 +36,7 @@ def is_model_route(path: str) -> bool:
 def openai_error(error: ReefError) -> dict[str, Any]:
     """OpenAI's shape; the hint is part of the message because its clients show nothing else."""
     message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
-    kind = _OPENAI_TYPES.get(error.http_status, "server_error")
+    kind = OPENAI_KINDS.get(error.http_status, "server_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": error.code, "hint": error.hint}}
 
 

@@ -96,7 +96,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
     if arguments in (["--help"], ["-h"]):
-        sys.stdout.write(_help(adapter))
+        sys.stdout.write(_words(adapter))
         sys.stdout.flush()
     with Client.connect(paths, told=_say_started) as client:
         _check_needs(client, scenario, installed(paths, scenario, adapter.name).version)
@@ -212,6 +212,12 @@ def _become_reef(command: list[str], arguments: list[str], adapter: Adapter, sce
     extra = ["--adapter", adapter.name] if command == ["versions", "install"] else []
     argv = [*command, "--scenario", scenario, *extra, *arguments[1:]]
     os.execv(sys.executable, [sys.executable, "-P", "-m", "reef.cli.app", *argv])
+
+
+def _words(adapter: Adapter) -> str:
+    """Three lines before the agent's own help."""
+    named = f"Words of reef's own, before those of {adapter.title} (reef-{adapter.name} help explains them):"
+    return f"{named}\n  {'  '.join(COMMANDS)}\n\n"
 
 
 def _help(adapter: Adapter) -> str:

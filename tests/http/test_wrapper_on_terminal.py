@@ -66,3 +66,12 @@ def test_the_wrapper_says_what_it_started_and_how_to_go_on_with_reef(with_agent:
     status, lines = on_terminal(with_agent, "--fail")
     assert (status, lines[-1]) == (3, "pi --session 0123-abc")
     assert on_terminal(with_agent, "-p", "hi")[1][-1] == "pi --session 0123-abc"
+
+
+def test_the_agents_own_help_begins_with_three_lines_of_reefs_words(with_agent: Home) -> None:
+    status, lines = on_terminal(with_agent, "--help")
+    assert status == 0, lines
+    assert "reef-pi help" in lines[0]
+    assert lines[1].split() == ["evolve", "harness", "wait", "update", "versions", "good", "bad", "report"]
+    assert lines[2] == ""
+    assert "To resume this session:" in lines[3:]

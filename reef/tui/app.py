@@ -104,7 +104,7 @@ class ReefApp(App[int]):
         """Progress of long work, shown in the header; empty when there is none."""
         self.anywhere = Anywhere(self)
         self.opened: list[Place] = []
-        """Every place that was opened so far."""
+        """Every place that was opened so far: their widgets are there."""
         self._was = ""
         self._lost = False
         self._status_due = False
@@ -138,6 +138,11 @@ class ReefApp(App[int]):
         """The place in front, under whatever dialog is open."""
         found = [screen for screen in self.screen_stack if isinstance(screen, Place)]
         return found[-1] if found else None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the app ends: the widgets of its places are taken away before its last messages come."""
+        return any(not place.there for place in self.opened)
 
     def go(self, number: int) -> None:
         """Go to the place of that number."""
@@ -224,6 +229,8 @@ class ReefApp(App[int]):
 
     def take_events(self) -> None:
         """Hand the events since the last time to the places."""
+        if self.leaving:
+            return
         events = self.follower.drain()
         lost = self.follower.lost is not None
         if lost != self._lost or self.source.state != self._was:
@@ -240,8 +247,8 @@ class ReefApp(App[int]):
 
     def _tick(self) -> None:
         """Time goes by: what tells relative times in front is painted anew."""
-        if self.place is not None:
-            self.place.tick()
+        if (place := self.place) in self.opened and place is not None and place.there:
+            place.tick()
 
     def _status_after_events(self) -> None:
         if self._status_due:
@@ -263,7 +270,7 @@ class ReefApp(App[int]):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        place = self.place
+        place = self.place if self.place in self.opened else None
         if self._was not in ("", self.source.state) and place is not None:
             place.reload()
         self._was = self.source.state
@@ -287,6 +294,8 @@ class ReefApp(App[int]):
     @on(Finished)
     def finished(self, event: Finished) -> None:
         """Work ended off this thread."""
+        if self.leaving:
+            return
         if event.error is None:
             event.task.then(event.value)
         elif event.task.failed is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from textual import events
 
 from reef.fetching import travels
 from reef.paths import Paths
@@ -174,7 +176,9 @@ async def test_install_shows_progress_and_the_command_to_start(paths: Paths, bus
 
 
 async def test_q_quits_with_status_0(paths: Paths, busy: DaemonFake) -> None:
-    async with opened(paths) as (app, pilot):
-        await pilot.press("q")
-        await pilot.pause(0.2)
+    async with opened(paths) as (app, _):
+        app.post_message(events.Key("q", "q"))
+        async with asyncio.timeout(10):
+            while app.return_value is None:
+                await asyncio.sleep(0.01)
         assert app.return_value == 0

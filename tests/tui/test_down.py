@@ -8,14 +8,13 @@ from reef.paths import Paths, write_atomic
 from reef.records import rows
 from reef.records.schema import open_store
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import USUAL, expect, opened, press, screen
-
-PLACES = ("now", "traces", "asks", "versions")
+from tests.tui.looking import PLACES, USUAL, expect, opened, press, screen
 
 
 async def test_without_daemon_and_store_every_place_says_what_to_do(paths: Paths) -> None:
-    for place in PLACES:
-        async with opened(paths, place, USUAL) as (app, pilot):
+    async with opened(paths, "now", USUAL) as (app, pilot):
+        for key in PLACES.values():
+            await press(pilot, key)
             shown = screen(app)
             assert "○ down" in shown and "u starts it" in shown
             await press(pilot, "j", "enter", "plus", "escape")

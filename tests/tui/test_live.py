@@ -94,3 +94,16 @@ def test_the_follower_survives_a_daemon_that_is_not_there(paths: Paths) -> None:
     follower._run_once()
     assert follower.lost is not None and follower.lost.hint == "reef up"
     assert follower.drain() == []
+
+
+async def test_what_comes_back_while_the_app_ends_is_let_go(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths) as (app, pilot):
+        place = app.place
+        assert place is not None and not app.leaving
+        await place.query("*").remove()
+        assert app.leaving
+        app.background.submit("late", lambda: 1, lambda _: place.reload())
+        busy.add_record("one more", scenario="coding")
+        await still(pilot)
+        app.take_events()
+        place.refresh_bars()

@@ -138,9 +138,10 @@ async def test_d_compares_with_another_version(paths: Paths, busy: DaemonFake) -
 
 
 async def test_empty_lists_say_what_fills_them(paths: Paths, fake: DaemonFake) -> None:
-    for place, words in (("traces", "no calls yet"), ("asks", 'reef ask "…"'), ("versions", "no versions yet")):
-        async with opened(paths, place, USUAL) as (app, _):
-            assert words in screen(app)
+    async with opened(paths, "now", USUAL) as (_, pilot):
+        for key, words in (("2", "no calls yet"), ("3", 'reef ask "…"'), ("5", "no versions yet")):
+            await press(pilot, key)
+            await expect(pilot, words)
 
 
 async def test_the_scenario_chooser_narrows_what_is_listed(paths: Paths, busy: DaemonFake) -> None:

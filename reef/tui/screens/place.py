@@ -132,6 +132,11 @@ class Place(Filtering, Copying, ReefScreen):
             self.reload()
 
     @property
+    def there(self) -> bool:
+        """Whether its widgets are there: not before it was opened, and not any more while the app ends."""
+        return self.query_one_optional("#keys", KeyLine) is not None
+
+    @property
     def rows(self) -> RowList:
         """The list at the left."""
         return self.query_one("#list", RowList)
@@ -267,7 +272,7 @@ class Place(Filtering, Copying, ReefScreen):
 
     def refresh_bars(self) -> None:
         """Paint header, title and keys anew."""
-        if not self.is_mounted:
+        if not self.there:
             return
         header = self.query_one("#header", Header)
         header.show(header.left, self.reef.header_forms())

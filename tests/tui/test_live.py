@@ -57,7 +57,8 @@ async def test_many_events_are_one_fetch(paths: Paths, busy: DaemonFake) -> None
         before = sum(path == "/reef/records" for _, path, _ in busy.asked)
         for _ in range(300):
             busy.emit("record_settled", record="0" * 32)
-        await still(pilot)
+        busy.add_record("the last of the burst", scenario="coding")
+        await expect(pilot, "the last of the burst")
         fetched = sum(path == "/reef/records" for _, path, _ in busy.asked) - before
         assert 1 <= fetched <= 10
 

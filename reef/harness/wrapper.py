@@ -8,6 +8,7 @@ session token in place of every key: it can call the model, report and ask, and 
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import signal
 import sys
@@ -67,6 +68,8 @@ PROVIDER_VARIABLES = (
 Other keys stay: the agent works on the person's project and may need them.
 """
 _KEPT = ("REEF_HOME", "REEF_BIN_DIR")
+_MODEL_VARIABLE = "REEF_MODEL"
+"""Holds what `_model` found, for an agent that this one starts: its session may not ask the daemon for it."""
 
 
 def main(argv: list[str]) -> int:
@@ -110,6 +113,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 home = prepare_home(install, adapter, client.url, *model)
             environment = agent_environment(os.environ, adapter, install, home, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
+            environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
             status = launch([*argv, *arguments], environment)
             line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
@@ -181,6 +185,9 @@ def _model(client: Client, scenario: str, adapter: Adapter) -> tuple[str, int | 
     The id is the one that the person configured where the scenario uses the daemon's own engine, else the first that
     the scenario's engine lists.
     """
+    if os.environ.get(SESSION_VARIABLE) and (told := os.environ.get(_MODEL_VARIABLE)):
+        model, window, most = json.loads(told)
+        return model, window, most
     engine = client.status().get("engine") or {}
     engines = {row["name"]: row.get("engine") for row in client.scenarios()["scenarios"]}
     own = engines.get(scenario)

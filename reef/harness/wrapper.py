@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
@@ -68,6 +69,7 @@ PROVIDER_VARIABLES = (
 Other keys stay: the agent works on the person's project and may need them.
 """
 _KEPT = ("REEF_HOME", "REEF_BIN_DIR")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MODEL_VARIABLE = "REEF_MODEL"
 """Holds what `_model` found, for an agent that this one starts: its session may not ask the daemon for it."""
 
@@ -163,7 +165,20 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
-    return kept | switches | own
+    return kept | switches | _straight_to(url, kept) | own
+
+
+def _straight_to(url: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """`NO_PROXY` in both spellings with this machine and the daemon added: a proxy would read the session's token."""
+    hosts = dict.fromkeys([*_LOOPBACK, urlsplit(url).hostname or ""])
+    found = {}
+    for name, other in (("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")):
+        theirs = environ.get(name) or environ.get(other) or ""
+        entries = [entry.strip() for entry in theirs.split(",") if entry.strip()]
+        missing = [host for host in hosts if host and host not in entries]
+        # A lone star means everything, and means nothing any more once it has company.
+        found[name] = theirs if entries == ["*"] else ",".join([*entries, *missing])
+    return found
 
 
 def _session(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class ChatFold:
         self._error: str | None = None
         self._ended = False
         self._said: list[str] = []
+        self._unread = 0
+        """Places where the stream holds something that the folded reply is without."""
         self.pending = 0
 
     def feed(self, piece: bytes) -> None:
@@ -46,7 +48,7 @@ class ChatFold:
                 self._take(event)
         if not self._top and not self._choices:
             body = dump({"error": {"message": self._error}}) if self._error else None
-            return ReplyFacts(body=body, ended=self._ended, error=self._error)
+            return ReplyFacts(body=body, ended=self._ended, error=self._problem())
         reply = dict(self._top)
         reply["object"] = "chat.completion"
         reply["choices"] = [_finished(self._choices[index]) for index in sorted(self._choices)]
@@ -56,6 +58,7 @@ class ChatFold:
             reply["error"] = {"message": self._error}
         facts = reply_facts(reply, dump(reply))
         facts.ended = self._ended
+        facts.error = facts.error or self._problem()
         return facts
 
     def ending(self, event: bytes, receipt: str) -> bytes:
@@ -70,45 +73,67 @@ class ChatFold:
         return b"data: " + dump(chunk) + b"\n\n" + event
 
     def _take(self, event: Event) -> None:
-        if event.data.strip() == b"[DONE]":
+        data = event.data.strip()
+        if data == b"[DONE]":
             self._ended = True
+        # Some servers keep a connection alive with events of no content.
+        if data in (b"", b"[DONE]"):
             return
         try:
-            chunk = parse(event.data)
+            chunk = parse(data)
         except ValueError:
-            return
+            chunk = None
         if not isinstance(chunk, dict):
+            self._unread += 1
             return
         if chunk.get("error") or event.name == "error":
             self._error = error_message(chunk)
         for name, value in chunk.items():
             if name == "choices":
-                for choice in value if isinstance(value, list) else ():
-                    if isinstance(choice, dict):
-                        self._take_choice(choice)
+                for choice in self._objects(value):
+                    self._take_choice(choice)
             elif name == "usage":
                 self._usage = value if value is not None else self._usage
             elif name != "error" and value is not None:
                 self._top[name] = value
 
+    def _problem(self) -> str | None:
+        """Why the folded reply is not what the stream said; None when it is."""
+        if self._error is None and self._unread:
+            return "parts of the model server's stream could not be read"
+        if self._error is None and self._ended and not self._choices:
+            return "the model server's stream holds no reply"
+        return self._error
+
+    def _objects(self, value: Any) -> list[dict[str, Any]]:
+        """The objects of a list; whatever else stands there, or in place of the list, is not read."""
+        listed = value if isinstance(value, list) else [value]
+        found = [item for item in value if isinstance(item, dict)] if listed is value else []
+        self._unread += sum(item is not None for item in listed) - len(found)
+        return found
+
     def _take_choice(self, choice: dict[str, Any]) -> None:
-        index = choice.get("index")
-        known = self._choices.setdefault(index if isinstance(index, int) else 0, {"message": {}, "calls": {}})
+        index = choice.get("index", 0)
+        if not isinstance(index, int):
+            self._unread += index is not None
+            index = 0
+        known = self._choices.setdefault(index, {"index": index, "message": {}, "calls": {}})
         for name, value in choice.items():
             if name == "delta" and isinstance(value, dict):
                 self._take_delta(known, value)
             elif name == "logprobs" and isinstance(value, dict):
                 known["logprobs"] = _joined(known.get("logprobs"), value)
-            elif name not in ("delta", "message", "calls") and value is not None:
+            elif name == "delta" or (name == "message" and "delta" not in choice):
+                self._unread += value is not None
+            elif name not in ("index", "message", "calls") and value is not None:
                 known[name] = value
 
     def _take_delta(self, choice: dict[str, Any], delta: dict[str, Any]) -> None:
         message = choice["message"]
         for name, value in delta.items():
-            if name == "tool_calls" and isinstance(value, list):
-                for call in value:
-                    if isinstance(call, dict):
-                        self._take_call(choice["calls"], call)
+            if name == "tool_calls":
+                for call in self._objects(value):
+                    self._take_call(choice["calls"], call)
             elif name == "role":
                 message[name] = value or message.get(name)
             elif value is not None:
@@ -120,7 +145,12 @@ class ChatFold:
         """Join one piece of a tool call: by index, else by its id, else to the last one."""
         key = piece.get("index")
         if key is None:
-            key = piece.get("id") or (next(reversed(calls)) if calls else 0)
+            key = piece.get("id") or None
+        if isinstance(key, list | dict):
+            self._unread += 1
+            key = None
+        if key is None:
+            key = next(reversed(calls)) if calls else 0
         known = calls.setdefault(key, {})
         for name, value in piece.items():
             if name == "function" and isinstance(value, dict):
@@ -132,6 +162,8 @@ class ChatFold:
                     elif text:
                         # A name comes whole; a server that repeats it in every piece does not mean it twice.
                         function[part] = text
+            elif name == "function":
+                self._unread += value is not None
             elif name != "index" and value is not None:
                 known[name] = value
 

@@ -173,15 +173,18 @@ async def test_when_the_daemon_stops_the_running_step_fails_and_the_queue_waits(
 
 async def test_no_step_begins_before_what_an_earlier_daemon_left_is_settled(room: Room, recipe: Write) -> None:
     recipe(RULE + PASSES)
-    room.supervisor = Supervisor(room.home)
-    ask = await room.ask("filed right after the start")
-    for _ in range(10):
-        # A step that was not held would have its row after two turns of the writer.
-        await room.home.writer.write(lambda _: None)
-    assert room.reader.ask(ask)["state"] == "queued"
-    assert await room.supervisor.start() == []
-    assert (await room.settled(ask))["state"] == "published"
     await room.supervisor.stop()
+    room.supervisor = Supervisor(room.home)
+    try:
+        ask = await room.ask("filed right after the start")
+        for _ in range(10):
+            # A step that was not held would have its row after two turns of the writer.
+            await room.home.writer.write(lambda _: None)
+        assert room.reader.ask(ask)["state"] == "queued"
+        assert await room.supervisor.start() == []
+        assert (await room.settled(ask))["state"] == "published"
+    finally:
+        await room.supervisor.stop()
 
 
 async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start(room: Room, recipe: Write) -> None:

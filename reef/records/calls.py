@@ -211,16 +211,18 @@ def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) ->
     cursor = conn.execute(
         _STORE,
         (
-            to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, end.model or call.model,
-            call.streaming, end.state, call.source, call.adapter, call.version, call.engine,
+            to_blob(call.receipt), call.scenario, plain(call.session), call.dialect, plain(call.route),
+            plain(end.model or call.model), call.streaming, end.state, call.source, call.adapter, call.version,
+            call.engine,
             end.load_id or call.load_id, *_put(conn, request),
             request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
             call.started_at, redactions, dump_json(call.tags), call.side_call,
-            preview[:PREVIEW_CHARS] if preview else None, *_put(conn, body), *_put(conn, raw),
+            plain(preview[:PREVIEW_CHARS]) if preview else None, *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
-            redact_text(end.error), end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens,
-            end.cached_tokens, end.finish_reason, end.trainable and end.state == "complete" and not redacted,
-            dump_json(end.attempts), dump_json(end.notes), answer[:PREVIEW_CHARS] if answer else None,
+            plain(redact_text(end.error)), end.first_byte_ms, end.duration_ms, plain(end.prompt_tokens),
+            plain(end.completion_tokens), plain(end.cached_tokens), plain(end.finish_reason),
+            end.trainable and end.state == "complete" and not redacted,
+            dump_json(end.attempts), dump_json(end.notes), plain(answer[:PREVIEW_CHARS]) if answer else None,
         ),
     )  # fmt: skip
     conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state))

@@ -129,18 +129,34 @@ def _of_machine(least: str, environ: Mapping[str, str] | None) -> Node | None:
     program, npm = shutil.which("node", path=path), shutil.which("npm", path=path)
     if program is None or npm is None:
         return None
-    version = _version(Path(program))
-    return Node(Path(program), [npm], version) if version and fits(version, least) else None
+    real, version = _asked(program)
+    return Node(real, [npm], version) if real and fits(version, least) else None
 
 
 def _version(program: Path) -> str | None:
+    return _asked(str(program))[1] or None
+
+
+def _asked(program: str) -> tuple[Path | None, str]:
+    """The program that `program` runs and its version, (None, "") when it does not say.
+
+    What is called `node` may be a script that starts the real one as its child: a signal would end the script alone.
+    """
     try:
         tried = subprocess.run(
-            [str(program), "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_S, check=False
+            [program, "-p", "[process.execPath, process.version].join('\\n')"],
+            env={name: value for name, value in os.environ.items() if name != "NODE_OPTIONS"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return tried.stdout.decode(errors="replace").strip() if tried.returncode == 0 else None
+        return None, ""
+    said = tried.stdout.decode(errors="surrogateescape").splitlines()
+    if tried.returncode != 0 or len(said) != 2 or not Path(said[0]).is_file():
+        return None, ""
+    return Path(said[0]), said[1].strip()
 
 
 def _install(requirement: str, target: Path, paths: Paths, environ: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ each sets `user_version` in its own transaction, so that a reader knows the sche
 
 Every table is ordered by `sequence`. Ids are 16-byte blobs, times RFC 3339 text in UTC, `*_json` columns JSON text,
 yes/no columns 0 or 1. A step is named by its number within its scenario wherever another table points at it.
+`pid_started` counts clock ticks from boot to the start of a process, as `/proc` does.
 """
 
 from __future__ import annotations
@@ -234,6 +235,11 @@ _M001 = (
 @store(name="m001_the_first_schema")
 def m001_the_first_schema(db: Database) -> None:
     _run(db, _M001, 1)
+
+
+@store(name="m002_when_a_sessions_process_started")
+def m002_when_a_sessions_process_started(db: Database) -> None:
+    _run(db, ("ALTER TABLE sessions ADD COLUMN pid_started INTEGER",), 2)
 
 
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:

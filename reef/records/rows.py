@@ -24,7 +24,8 @@ FINAL_ASK_STATES = frozenset({"published", "pending", "rejected", "skipped", "fa
 
 _SCENARIO_COLUMNS = ("created_at", "recipe", "adapter", "engine", "state", "config_json")
 _SESSION_COLUMNS = (
-    "kind", "adapter", "version", "step", "key", "cwd", "title", "token_hash", "pid", "opened_at", "closed_at",
+    "kind", "adapter", "version", "step", "key", "cwd", "title", "token_hash", "pid", "pid_started", "opened_at",
+    "closed_at",
 )  # fmt: skip
 _ASK_COLUMNS = (
     "text", "source", "session", "release_id", "requires_json", "client_json", "content_hash", "state", "step",
@@ -99,7 +100,7 @@ def open_session(conn: sqlite3.Connection, scenario: str, id: str | None = None,
     """Open a session and return its id, which is its key too when none is given.
 
     Fields: `kind` (`agent`, the default, or `step`), `adapter`, `version`, `step`, `key`, `cwd`, `title`,
-    `token_hash` (bytes), `pid`.
+    `token_hash` (bytes), `pid`, `pid_started`.
     """
     session = id or new_id()
     defaults = {"kind": "agent", "opened_at": utc_now()}

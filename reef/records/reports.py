@@ -46,9 +46,13 @@ def store_report(
     blob = to_blob(report)
     known = conn.execute("SELECT content_hash FROM reports WHERE id = ?", (blob,)).fetchone()
     if known is not None:
+        taken = report_row(conn, report)
         if known[0] != content_hash:
-            raise Conflict(f"the id {report} is taken by a report with other content", f"reef records show {report}")
-        return report_row(conn, report), False
+            # A report is shown with the record that it is about; what another scenario holds is nobody's business here.
+            about = taken["references"] if taken["scenario"].casefold() == scenario.casefold() else []
+            hint = f"reef records show {about[0]}" if about else "reef report --help"
+            raise Conflict(f"the id {report} is taken by a report with other content", hint)
+        return taken, False
     if conn.execute("SELECT 1 FROM records WHERE id = ?", (blob,)).fetchone() is not None:
         raise Conflict(f"the id {report} is taken by a record", f"reef records show {report}")
     records = [_find(conn, scenario, receipt) for receipt in references]

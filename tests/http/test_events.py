@@ -43,3 +43,4 @@ def test_a_listener_sees_what_happens_after_it_came(home: Home) -> None:
 
 def test_a_place_to_resume_from_that_is_no_number_is_400(home: Home) -> None:
     assert home.person.get("/reef/events?after=x").status_code == 400
+    assert home.person.get("/reef/events?after=" + "0" * 20 + "9" * 30).status_code == 400

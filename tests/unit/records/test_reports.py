@@ -135,10 +135,12 @@ def test_the_same_id_with_other_content_is_refused_and_changes_nothing(writer: W
     body = {"agent_record_id": id, "score": 1, "references": [receipt]}
     stored, _ = report(writer, body)
     for other in (body | {"score": 0}, body | {"feedback": "changed"}, body | {"references": []}):
-        with pytest.raises(Conflict, match=id):
+        with pytest.raises(Conflict, match=id) as refused:
             report(writer, other)
-    with pytest.raises(Conflict):
+        assert refused.value.hint == f"reef records show {receipt}", "the record that shows the report"
+    with pytest.raises(Conflict) as refused:
         report(writer, {"agent_record_id": id, "score": 1}, scenario="elsewhere")
+    assert refused.value.hint == "reef report --help"
     assert reader.reports() == [stored]
     assert reader.record(receipt)["score"] == 1
 

@@ -59,6 +59,13 @@ class Run(_Section):
     """Set on top for a run that has no network."""
 
 
+class AgentHome(_Section):
+    """What else the agent would find in its config home."""
+
+    refused: list[str] = []
+    """Names that it reads as instructions, or as programs to start, and that no version holds."""
+
+
 class Transcript(_Section):
     """How the agent writes down its own sessions."""
 
@@ -145,6 +152,7 @@ class Adapter(_Section):
     session_header: str
     install: Install | None = None
     run: Run
+    home: AgentHome = AgentHome()
     transcript: Transcript | None = None
     resume: Resume | None = None
     render: Render

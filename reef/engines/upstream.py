@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 import yarl
 
+from reef.credentials import hold, hold_address
 from reef.engines.engine import CHAT, EngineHealth, OnChange
 from reef.engines.proxies import route_to
 from reef.errors import ConfigError, CredentialMissing, UpstreamFailed
@@ -71,6 +72,8 @@ class UpstreamEngine:
         Raises ConfigError when `url` is not an address.
         """
         parts = base_address(url)
+        hold(key)
+        hold_address(url)
         # A key and a user name in the address would be two Authorization headers; the key was set on purpose.
         self._parts = parts._replace(netloc=parts.netloc.rpartition("@")[2]) if key else parts
         self._prefix = self._parts._replace(query="").geturl()
@@ -81,6 +84,7 @@ class UpstreamEngine:
         self._on_change = on_change
         route = route_to(url)
         self._proxy, self._note = route.proxy, route.note
+        hold_address(route.proxy)
         self._missing = key_variable if key_variable and not key else None
         self._last = EngineHealth("ready", self._note)
         if self._missing:

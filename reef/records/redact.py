@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from reef import text
+from reef import credentials
 
 
 def redact(body: bytes) -> tuple[bytes, int]:
     """`body` with credential-shaped strings replaced by `[redacted:<kind>]`, and how many were replaced."""
-    return text.redact(body)
+    return credentials.redact(body)
 
 
 def redact_text(value: str | None) -> str | None:
@@ -15,5 +15,5 @@ def redact_text(value: str | None) -> str | None:
     if not value:
         return value
     raw = value.encode("utf-8", "surrogatepass")
-    changed, count = text.redact(raw)
+    changed, count = credentials.redact(raw)
     return value if not count else changed.decode("utf-8", "replace")

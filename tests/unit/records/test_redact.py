@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reef import text
+from reef import credentials
 from reef.records.reader import Reader
 from reef.records.redact import redact, redact_text
 from reef.records.writer import Writer
@@ -74,7 +74,7 @@ def test_a_body_without_a_key_is_the_same_object() -> None:
 def test_the_quick_search_finds_what_the_patterns_find(pieces: list[str]) -> None:
     body = "".join(pieces).encode()
     expected, total = body, 0
-    for kind, pattern in text._BYTES:
+    for kind, pattern in credentials._BYTES:
         expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
         total += count
     assert redact(body) == (expected, total)
@@ -94,7 +94,7 @@ def test_a_large_body_is_replaced_piece_by_piece_as_if_at_once() -> None:
             [b"x" * (piece + shift), *(key.encode() + b" " * 20_000 for key in KEYS.values()), b"A" * piece]
         )
         expected, total = body, 0
-        for kind, pattern in text._BYTES:
+        for kind, pattern in credentials._BYTES:
             expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
             total += count
         assert redact(body) == (expected, total)

@@ -71,8 +71,14 @@ class Gateway:
         started = time.monotonic()
         try:
             body = await received(request.content, request.client_max_size)
-            facts = await _run(len(body), dialect.read_request, body)
         except (TooLarge, InvalidInput) as error:
+            refused = refusal(dialect, problem_of(error))
+            # Not read to its end: nobody can tell where the connection's next request begins.
+            refused.force_close()
+            return refused
+        try:
+            facts = await _run(len(body), dialect.read_request, body)
+        except InvalidInput as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
             body = await _run(len(body), dialect.with_model, body, engine.model)
@@ -142,6 +148,11 @@ class Gateway:
             reply.release()
 
     async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
+        if reply.status < 200:
+            # The connection speaks another protocol from here on.
+            reply.close()
+            message = f"the model server answered with status {reply.status}, which is no answer to a call"
+            return await delivery.refused(Problem(502, message, "api_error", "unexpected_status"))
         delivery.status = reply.status
         streams = is_event_stream(reply) and reply.status < 400
         if streams and not delivery.asked.stream:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reef.engines.upstream import UpstreamEngine
-from tests.fakes.raw_server import DONE, answering, chunk, delta, stream
+from tests.fakes.raw_server import DONE, REPLY, answering, chunk, delta, stream, whole
 from tests.unit.gateway.serving import Serving, serving
 
 
@@ -86,3 +86,26 @@ async def test_a_stream_that_ended_without_a_readable_reply_is_not_complete(
         assert reply.body.startswith(b"".join(pieces)) and reply.body.endswith(DONE)
         row = (await reef.settled())[0]
         assert (row["state"], row["trainable"], row["error"]) == ("failed", 0, error)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_header_that_cannot_be_written_is_left_out_and_the_body_arrives(
+    tmp_path: Path, streaming: bool
+) -> None:
+    head = b"x-odd: a\x01b\r\nx-good: caf\xc3\xa9\tb\r\n"
+    answer = stream(delta(content="hi"), DONE).replace(b"\r\n", b"\r\n" + head, 1) if streaming else whole(head=head)
+    async with behind(answer, tmp_path) as reef:
+        reply = await reef.chat("hello", stream=streaming)
+        assert reply.status == 200
+        assert reply.body.endswith(DONE) if streaming else reply.body == REPLY
+        assert reply.headers["x-good"] == "caf\u00e9\tb" and "x-odd" not in reply.headers
+        assert (await reef.settled())[0]["state"] == "complete"
+
+
+async def test_an_upstream_that_changes_the_protocol_is_a_502(tmp_path: Path) -> None:
+    switching = b"HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\nraw bytes"
+    async with behind(switching, tmp_path) as reef:
+        reply = await reef.chat("hello")
+        assert reply.status == 502 and "101" in reply.json["error"]["message"]
+        row = (await reef.settled())[0]
+        assert (row["state"], row["status"]) == ("failed", 502)

@@ -23,6 +23,13 @@ from reef.paths import Paths, ensure_private
 Progress = Callable[[str], None]
 _VERSION_S = 20
 _INSTALL_S = 900
+_PATIENCE = {
+    "npm_config_fetch_retry_mintimeout": "1000",
+    "npm_config_fetch_retry_factor": "2",
+    "npm_config_fetch_retry_maxtimeout": "4000",
+    "npm_config_fetch_timeout": "30000",
+}
+"""npm's own waits make it 70 seconds until a machine without a network is told so; the unit is a millisecond."""
 _UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "invalid peer certificate", "UnknownIssuer")
 
 
@@ -75,7 +82,10 @@ def ensure(
 
 
 def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of an npm run: the person's registry settings are honoured, cache and logs are reef's."""
+    """The environment of an npm run: the person's registry settings are honoured, cache and logs are reef's.
+
+    So are the waits between npm's tries, unless the person's shell sets them.
+    """
     source = os.environ if environ is None else environ
     moved = {
         "npm_config_cache": str(paths.cache / "npm"),
@@ -92,7 +102,8 @@ def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None 
         for name, value in source.items()
         if name.lower().replace("-", "_") not in moved and not name.startswith("REEF_")
     }
-    kept = _trusting(kept)
+    theirs = {name.lower().replace("-", "_") for name in kept}
+    kept = _trusting(kept) | {name: value for name, value in _PATIENCE.items() if name not in theirs}
     kept["PATH"] = f"{node.program.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return kept | moved
 

@@ -92,6 +92,20 @@ def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry
     assert "NODE_EXTRA_CA_CERTS" not in made
 
 
+def test_npm_gives_up_within_seconds_where_no_network_answers(paths: Paths) -> None:
+    found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
+    made = node.npm_environment(found, paths, {})
+    first, factor, most = (
+        int(made[f"npm_config_fetch_retry_{name}"]) for name in ("mintimeout", "factor", "maxtimeout")
+    )
+    # npm tries twice more, and doubles a wait by chance.
+    assert 2 * (min(first, most) + min(first * factor, most)) < 10_000
+    mine = {"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT": "9", "npm_config_fetch_timeout": "8"}
+    made = node.npm_environment(found, paths, mine)
+    assert made["npm_config_fetch_timeout"] == "8" and made["NPM_CONFIG_FETCH_RETRY_MINTIMEOUT"] == "9"
+    assert "npm_config_fetch_retry_mintimeout" not in made
+
+
 def test_npm_trusts_the_authority_that_pip_and_git_were_told_of(paths: Paths) -> None:
     found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
     made = node.npm_environment(found, paths, {"SSL_CERT_FILE": "/ca/all.pem"})

@@ -159,9 +159,9 @@ def redact(body: bytes, shaped: bool = True) -> tuple[bytes, int]:
     return body, total
 
 
-def clean(text: str) -> str:
-    """`text` as it may be kept: credentials cut out, half surrogate pairs as `?`."""
-    changed, count = redact(text.encode("utf-8", "replace"))
+def clean(text: str, shaped: bool = True) -> str:
+    """`text` as it may be kept: credentials cut out as `redact` does, half surrogate pairs as `?`."""
+    changed, count = redact(text.encode("utf-8", "replace"), shaped)
     return changed.decode("utf-8", "replace") if count or not text.isascii() else text
 
 

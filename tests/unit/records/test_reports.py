@@ -201,3 +201,20 @@ def test_a_session_takes_back_only_its_own_reports(writer: Writer) -> None:
 def test_words_that_sqlite_cannot_hold_survive(writer: Writer, reader: Reader) -> None:
     row, _ = report(writer, {"feedback": "broken \ud800 half \U0001f600 \0 end"})
     assert reader.reports()[0]["feedback"] == row["feedback"] == "broken \ud800 half \U0001f600 \0 end"
+
+
+def test_no_key_of_a_report_is_stored_and_the_same_report_is_the_same_again(writer: Writer, reader: Reader) -> None:
+    key = "sk-" + "a1B2" * 6
+    body = {
+        "agent_record_id": new_id(), "score": 1,
+        "feedback": {"said": [f"use {key}"]}, "metadata": {key: "-----BEGIN PRIVATE KEY-----", "task": {"name": "t"}},
+    }  # fmt: skip
+    row, created = report(writer, body)
+    assert created and report(writer, body) == (row, False)
+    assert row["feedback"] == {"said": ["use [redacted:openai-key]"]}
+    assert row["metadata"] == {"[redacted:openai-key]": "[redacted:private-key]", "task": {"name": "t"}}
+    assert body["feedback"] == {"said": [f"use {key}"]}
+    with pytest.raises(Conflict):
+        report(writer, body | {"score": 0})
+    for file in writer.path.parent.glob("reef.db*"):
+        assert key.encode() not in file.read_bytes()

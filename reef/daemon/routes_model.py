@@ -10,12 +10,19 @@ from reef.daemon.house import house_of
 from reef.daemon.naming import asked_name, asked_scenario, caller_of
 from reef.daemon.table import Route
 from reef.gateway.call import Call
+from reef.records.writer import RecordingFailed
 
 
 async def chat_completions(request: web.Request) -> web.StreamResponse:
     """`POST /v1/chat/completions`: a new scenario name makes the scenario, visibly."""
     house, caller = house_of(request), caller_of(request)
-    scenario, created = await house.scenarios.for_call(asked_name(request))
+    name = asked_name(request)
+    try:
+        scenario, created = await house.scenarios.for_call(name)
+    except RecordingFailed as error:
+        # Like any other call while the store cannot be written, the one that would make a scenario is answered.
+        call = Call(name, caller.source, unrecorded=error.message)
+        return await house.gateway.relay(request, call, house.engines.of(None))
     if created:
         request[EXTRA_HEADERS] = {"x-reef-scenario-created": "1"}
     head = house.publisher.head_now(scenario.name)

@@ -61,7 +61,7 @@ async def status(request: web.Request) -> web.Response:
             "stopping": house.stopping,
             "engine": house.engines.own.describe(),
             "scenarios": scenarios,
-            "records": counts["records"] | {"lost": house.writer.lost, "failure": house.writer.failure},
+            "records": counts["records"] | {"lost": house.gateway.lost, "failure": house.writer.failure},
             "agents": agents,
             "needs_you": needs_you,
         }

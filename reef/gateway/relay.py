@@ -53,6 +53,8 @@ class Gateway:
         self._calls = RunningCalls()
         self.unrecorded = 0
         """Replies that went out without a receipt."""
+        self.lost = 0
+        """Calls whose record is not in the store, or not whole."""
 
     @property
     def running(self) -> int:
@@ -82,8 +84,11 @@ class Gateway:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
             body = await _run(len(body), dialect.with_model, body, engine.model)
-        recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
-        recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
+        recording = Recording(self._writer, new_id(), self._settings.records.redact, started, self._count_lost)
+        if call.unrecorded is None:
+            recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
+        else:
+            recording.give_up(call.unrecorded)
         delivery = Delivery(request, call, dialect, facts, recording)
         running = Running(request, delivery)
         self._calls.enter(running)
@@ -122,6 +127,9 @@ class Gateway:
         """End what is left and close the connections to the upstreams."""
         await self._calls.drain(0)
         await self._upstream.close()
+
+    def _count_lost(self) -> None:
+        self.lost += 1
 
     async def _answer(
         self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery

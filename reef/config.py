@@ -243,7 +243,11 @@ def _profile(recipe: str, paths: Paths) -> tuple[dict[str, Any], dict[str, str]]
         folder = recipe_folder(recipe, paths)
     except NotFound as error:
         raise ConfigError(error.message, error.hint) from None
-    table = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8")).get("profile", {})
+    file = folder / "recipe.toml"
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("profile", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "reef recipes list") from None
     return table, dict.fromkeys(_leaves(table), f"profile {recipe}")
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from reef.errors import ConfigError, InvalidInput, NotFound
+from reef.errors import ConfigError, InvalidInput, NotFound, ReefError
 from reef.harness.tree import PREFIX, Entry, Tree
 from reef.paths import Paths, search
 
@@ -201,6 +201,17 @@ def adapter_names(paths: Paths | None = None) -> list[str]:
     return sorted({file.parent.name for folder in search("adapters", places) for file in folder.glob("*/adapter.toml")})
 
 
+def known_adapters(paths: Paths) -> list[tuple[str, Adapter | ReefError]]:
+    """Every adapter with its name, sorted; instead of one that cannot be read, what is wrong with it."""
+    found: list[tuple[str, Adapter | ReefError]] = []
+    for name in adapter_names(paths):
+        try:
+            found.append((name, load_adapter(name, paths)))
+        except ReefError as error:
+            found.append((name, error))
+    return found
+
+
 def base_entries(adapter: Adapter) -> Tree:
     """The entries that reef ships for this agent, from the adapter's `base` folder: what v1 of a scenario holds."""
     base = adapter.folder / "base"
@@ -302,13 +313,14 @@ def _read(folder: Path) -> Adapter:
     file = folder / "adapter.toml"
     try:
         adapter = Adapter.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "reef agents list") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{file}: {key}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ConfigError(f"{file}: {key}: {reason}", "reef agents list") from None
     if adapter.name != folder.name:
-        raise ConfigError(f"{file} names the adapter {adapter.name!r}, its folder is {folder.name!r}")
+        raise ConfigError(f"{file} names the adapter {adapter.name!r}, its folder is {folder.name!r}", f"mv {folder} …")
     adapter._folder = folder
     return adapter

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+
 import aiohttp
 from aiohttp import web
 
@@ -13,6 +16,8 @@ from reef.gateway.streaming import StreamCopy
 from reef.records.calls import State
 
 _NO_END = "the stream ended without its last event"
+_TURN_BYTES = 16 * 1024
+"""What is copied and looked at in one turn of the loop; a piece of a fast stream may hold thousands of events."""
 
 
 async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy: StreamCopy) -> web.StreamResponse:
@@ -22,8 +27,12 @@ async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy
     try:
         while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
-            copy.take(piece)
-            await _pass_on(delivery, copy, *copy.watch.feed(piece))
+            for part in _turns(piece):
+                copy.take(part)
+                await _pass_on(delivery, copy, *copy.watch.feed(part))
+                if len(piece) > _TURN_BYTES:
+                    # The other streams' events come first: they are few.
+                    await asyncio.sleep(0)
     except ClientGone:
         raise
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -34,6 +43,17 @@ async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy
         state: State = "failed" if facts.error else "partial"
         await delivery.settle(delivery.end(state, facts, facts.error or _NO_END))
     return await delivery.finish()
+
+
+def _turns(piece: bytes) -> Iterator[bytes]:
+    """`piece` in parts for one turn each, cut behind whole events where there is one."""
+    start = 0
+    while len(piece) - start > _TURN_BYTES:
+        cut = piece.rfind(b"\n\n", start, start + _TURN_BYTES)
+        end = start + _TURN_BYTES if cut < 0 else cut + 2
+        yield piece[start:end]
+        start = end
+    yield piece[start:]
 
 
 async def _pass_on(delivery: Delivery, copy: StreamCopy, passing: bytes, ending: bytes) -> None:

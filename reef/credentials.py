@@ -66,6 +66,15 @@ _TRIGGERS: tuple[tuple[bytes, re.Pattern[bytes], frozenset[str]], ...] = (
 _PIECE = 256 * 1024
 _OVERLAP = 32 * 1024
 
+# Where bytes come in pieces, a piece is cut between words; in a long row of letters without a blank, between whatever
+# no pattern takes for a part of a key.
+_WORD = bytes(range(0x21, 0x7F))
+_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+_LONG_WORD = 4096
+_ENDLESS_WORD = 64 * 1024
+_BEGIN = b"-----BEGIN "
+_WHOLE = re.compile(rb"-----BEGIN [^-]*-----[^-]*-----END [^-]*-----")
+
 # Shorter ones are words that stand in every other text, and so are the names that keyless servers are given for a key.
 _LEAST_SECRET = 8
 _PLACEHOLDERS = frozenset({"lm-studio", "lmstudio", "no-api-key", "no-key-required", "not-needed", "placeholder"})
@@ -163,6 +172,32 @@ def clean(text: str, shaped: bool = True) -> str:
     """`text` as it may be kept: credentials cut out as `redact` does, half surrogate pairs as `?`."""
     changed, count = redact(text.encode("utf-8", "replace"), shaped)
     return changed.decode("utf-8", "replace") if count or not text.isascii() else text
+
+
+class Sieve:
+    """Cuts credentials out of bytes that come in pieces; what may be the beginning of one waits for what follows."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What can be passed on by now, redacted."""
+        data = self._waiting + piece
+        end = len(data.rstrip(_WORD))
+        if len(data) - end > _LONG_WORD:
+            end = len(data.rstrip(_KEY))
+        if len(data) - end > _ENDLESS_WORD:
+            end = len(data)
+        begin = data.rfind(_BEGIN, 0, end)
+        if begin >= 0 and len(data) - begin < _ENDLESS_WORD and not _WHOLE.match(data, begin, end):
+            end = begin
+        self._waiting = data[end:]
+        return redact(data[:end])[0]
+
+    def rest(self) -> bytes:
+        """What is left when nothing more comes."""
+        data, self._waiting = self._waiting, b""
+        return redact(data)[0]
 
 
 def clean_json(value: Any) -> Any:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reef.credentials import clean, clean_json
 from reef.errors import Conflict, Failed, NotFound
 from reef.ids import scenario_name
 from reef.paths import ensure_private
@@ -210,8 +211,11 @@ class Repository:
     def _seal(
         self, tree: bytes, facts: Mapping[str, Any], parent: str | None, summary: str, written: list[bytes]
     ) -> str:
-        subject = " ".join("".join(char if char.isprintable() else " " for char in summary).split())[:200] or "version"
-        trailer = json.dumps(dict(facts), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        # What is committed cannot be taken out again, so the message is cleaned here, whoever wrote it.
+        said = clean("".join(char if char.isprintable() else " " for char in summary))
+        subject = " ".join(said.split())[:200] or "version"
+        cleaned = clean_json(json.loads(json.dumps(dict(facts))))
+        trailer = json.dumps(cleaned, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
         who = f"{child_git.NAME} <{child_git.EMAIL}> {int(time.time())} +0000"
         lines = [f"tree {tree.hex()}", *([f"parent {parent}"] if parent else []), f"author {who}", f"committer {who}"]
         text = "\n".join([*lines, "", subject, "", TRAILER + trailer, ""])

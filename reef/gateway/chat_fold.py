@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reef.credentials import clean
 from reef.gateway.dialect import PREVIEW_CHARACTERS, ReplyFacts, first_line
 from reef.gateway.lenient import dump, parse
 from reef.gateway.sse import Event, EventReader
@@ -247,7 +248,9 @@ def error_message(reply: dict[str, Any]) -> str:
     """The message of an error in a reply or an event, whichever way it is put."""
     error = reply.get("error", reply)
     message = error.get("message") if isinstance(error, dict) else error
-    return message[:500] if isinstance(message, str) and message else "the model server reports an error"
+    # Cut behind the filter: half of a credential has no shape any more.
+    found = clean(message[:5_000])[:500] if isinstance(message, str) else ""
+    return found or "the model server reports an error"
 
 
 def _calls_line(calls: Any) -> str:

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from reef.errors import ReefError
 from reef.gateway.lenient import parse, storable
 
-PREVIEW_CHARACTERS = 200
+PREVIEW_CHARACTERS = 2_000
+"""More than a record keeps: it is cut again behind the filter, which knows no half of a credential."""
 
 OPENAI_KINDS = {
     400: "invalid_request_error",

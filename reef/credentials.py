@@ -118,8 +118,10 @@ class Held:
     def cut(self, body: bytes) -> tuple[bytes, int]:
         """`body` with every secret replaced, and how many there were; the same object when there was none."""
         known, pattern = self._known
-        if pattern is not None and any(_stands_in(body, form) for form in known):
-            return _replace(pattern, _SECRET, body)
+        for form in known:
+            if form in body if len(body) <= _PIECE else _stands_in(body, form):
+                assert pattern is not None
+                return _replace(pattern, _SECRET, body)
         return body, 0
 
 
@@ -170,6 +172,8 @@ def redact(body: bytes, shaped: bool = True) -> tuple[bytes, int]:
 
 def clean(text: str, shaped: bool = True) -> str:
     """`text` as it may be kept: credentials cut out as `redact` does, half surrogate pairs as `?`."""
+    if len(text) < _LEAST_SECRET and text.isascii():
+        return text
     changed, count = redact(text.encode("utf-8", "replace"), shaped)
     return changed.decode("utf-8", "replace") if count or not text.isascii() else text
 
@@ -232,8 +236,6 @@ def _forms(secret: str) -> set[bytes]:
 
 
 def _stands_in(body: bytes, form: bytes) -> bool:
-    if len(body) <= _PIECE:
-        return form in body
     return any(body.find(form, start, start + _PIECE + _OVERLAP) >= 0 for start in range(0, len(body), _PIECE))
 
 

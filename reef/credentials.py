@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote_plus, urlsplit
 
@@ -77,6 +78,8 @@ _WHOLE = re.compile(rb"-----BEGIN [^-]*-----[^-]*-----END [^-]*-----")
 
 # Shorter ones are words that stand in every other text, and so are the names that keyless servers are given for a key.
 _LEAST_SECRET = 8
+_NAME = 64
+"""Up to this many characters a text is likely a name that comes again."""
 _PLACEHOLDERS = frozenset({"lm-studio", "lmstudio", "no-api-key", "no-key-required", "not-needed", "placeholder"})
 _SECRET = b"[redacted:secret]"
 
@@ -85,6 +88,8 @@ class Held:
     """The secrets of one process. They are added while it starts and as its engines are made, and never taken out."""
 
     def __init__(self) -> None:
+        self.version = 0
+        """Grows with every secret that is added: what was clean before may hold it."""
         # Replaced as one: other threads look while an engine is made.
         self._known: tuple[tuple[bytes, ...], re.Pattern[bytes] | None] = ((), None)
 
@@ -97,6 +102,7 @@ class Held:
         # The longest first, so that no form of it is left in pieces.
         known = tuple(sorted(forms.union(self._known[0]), key=lambda form: (-len(form), form)))
         self._known = known, re.compile(b"|".join(re.escape(form) for form in known)) if known else None
+        self.version += 1
 
     def add_address(self, url: str) -> None:
         """Keep out what `url` holds: a password, or a user name that stands alone, and the values of its query."""
@@ -172,10 +178,18 @@ def redact(body: bytes, shaped: bool = True) -> tuple[bytes, int]:
 
 def clean(text: str, shaped: bool = True) -> str:
     """`text` as it may be kept: credentials cut out as `redact` does, half surrogate pairs as `?`."""
-    if len(text) < _LEAST_SECRET and text.isascii():
-        return text
+    return _clean_again(text, shaped, HELD.version) if len(text) <= _NAME else _clean(text, shaped)
+
+
+def _clean(text: str, shaped: bool) -> str:
     changed, count = redact(text.encode("utf-8", "replace"), shaped)
     return changed.decode("utf-8", "replace") if count or not text.isascii() else text
+
+
+# A row is mostly made of names that stand in every other row too: a scenario, a model, a route.
+@lru_cache(maxsize=1024)
+def _clean_again(text: str, shaped: bool, version: int) -> str:
+    return _clean(text, shaped)
 
 
 class Sieve:

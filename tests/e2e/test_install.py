@@ -179,24 +179,12 @@ def test_another_program_named_reef_is_not_replaced(checkout: Path, tmp_path: Pa
     assert left_in(home) == {".local", ".local/bin", ".local/bin/reef"}
 
 
-def test_uv_is_used_when_it_is_there(checkout: Path, tmp_path: Path, need_uv: Callable[[], str]) -> None:
-    uv = need_uv()
+def test_uv_is_used_when_it_is_there(checkout: Path, tmp_path: Path, need_tool: Callable[[str], str]) -> None:
+    (tools := tmp_path / "tools").mkdir()
+    (tools / "uv").symlink_to(need_tool("uv"))
     home = tmp_path / "a home"
-    path = f"{Path(uv).parent}:{_without_this_environment(os.environ['PATH'])}"
+    path = f"{tools}:{_without_this_environment(os.environ['PATH'])}"
     done = install(checkout / "install.sh", home, PATH=path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (home / ".local/share/reef/venv/bin/pip").exists()
     assert "uv" in (home / ".local/share/reef/venv/pyvenv.cfg").read_text()
-
-
-@pytest.fixture
-def need_uv() -> Callable[[], str]:
-    """The path of uv; the test is skipped without it, because reef does not need it."""
-
-    def need() -> str:
-        found = shutil.which("uv")
-        if found is None:
-            pytest.skip("uv is not installed, and reef does not need it")
-        return found
-
-    return need

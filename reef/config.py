@@ -67,8 +67,12 @@ class InferenceSection(_Section):
     """Model id that the upstream is asked for when a call names none."""
     upstream_api_key: SecretStr | None = None
     """Key for the upstream; sent there and nowhere else. Best set as `REEF_UPSTREAM_API_KEY`."""
-    upstream_api: Literal["openai"] = "openai"
-    """Protocol that the upstream speaks."""
+    upstream_api: Literal["auto", "openai", "responses", "anthropic"] = "auto"
+    """The one protocol that the upstream speaks; `auto` asks it which ones it does."""
+    multimodal_url: str | None = None
+    """Address that answers embeddings, images, speech and decisions; without it the upstream does."""
+    multimodal_api_key: SecretStr | None = None
+    """Key for that address; best set as `REEF_MULTIMODAL_API_KEY`."""
     timeout_s: float = Field(600, gt=0)
     """Seconds without a byte from the upstream until a call fails."""
     connect_timeout_s: float = Field(10, gt=0)
@@ -149,6 +153,7 @@ ENVIRONMENT: dict[str, str] = {
     "REEF_UPSTREAM_URL": "inference.upstream-url",
     "REEF_UPSTREAM_MODEL": "inference.upstream-model",
     "REEF_UPSTREAM_API_KEY": "inference.upstream-api-key",
+    "REEF_MULTIMODAL_API_KEY": "inference.multimodal-api-key",
     "REEF_RECIPE": "recipe.implementation",
     "REEF_AUTOSTART": "daemon.autostart",
     "REEF_PROPOSER": "harness.proposer",

@@ -17,7 +17,7 @@ from reef.config import Resolved, load
 from reef.errors import ReefError, UsageError
 from reef.paths import Paths
 
-_TAKEN = ("REEF_TOKEN", "REEF_UPSTREAM_API_KEY", "REEF_SESSION", "REEF_SESSION_ID")
+_TAKEN = ("REEF_TOKEN", "REEF_UPSTREAM_API_KEY", "REEF_MULTIMODAL_API_KEY", "REEF_SESSION", "REEF_SESSION_ID")
 
 
 def main() -> int:

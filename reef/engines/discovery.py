@@ -18,7 +18,7 @@ from typing import Any
 
 from reef.config import Settings
 from reef.engines import servers
-from reef.engines.engine import Engine, OnChange
+from reef.engines.engine import CHAT, MESSAGES, RESPONSES, Engine, OnChange
 from reef.engines.upstream import UpstreamEngine, base_address
 from reef.engines.weights import SMOLLM2
 from reef.errors import ConfigError, Failed, NotFound, ReefError
@@ -37,6 +37,14 @@ PROVIDERS: tuple[tuple[str, str, str], ...] = (
     ("together", "TOGETHER_API_KEY", "https://api.together.xyz/v1"),
 )
 """Kind, the variable that holds its key, and its OpenAI-shaped address."""
+
+SPOKEN: dict[str, tuple[str, ...] | None] = {
+    "auto": None,
+    "openai": (CHAT,),
+    "responses": (RESPONSES,),
+    "anthropic": (MESSAGES,),
+}
+"""What a value of `inference.upstream-api` says of an upstream; None: it is asked."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,18 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     secret = inference.upstream_api_key.get_secret_value() if inference.upstream_api_key else None
     variable = key_env or provider_variable(url)
     key = secret or (os.environ.get(variable) if variable else None)
-    return UpstreamEngine(url, model, key, on_change, key_env)
+    return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api])
+
+
+def build_multimodal(settings: Settings) -> Engine | None:
+    """What answers embeddings, images and speech instead of the engine; None when the settings name nothing."""
+    inference = settings.inference
+    if inference.multimodal_url is None:
+        return None
+    base_address(inference.multimodal_url, "inference.multimodal-url")
+    key = inference.multimodal_api_key.get_secret_value() if inference.multimodal_api_key else None
+    variable = provider_variable(inference.multimodal_url)
+    return UpstreamEngine(inference.multimodal_url, None, key or (os.environ.get(variable) if variable else None))
 
 
 def provider_variable(url: str) -> str | None:

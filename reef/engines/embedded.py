@@ -79,7 +79,7 @@ class EmbeddedEngine:
     def url(self, route: str, query: str = "") -> str:
         return f"{self.base_url}{route}{'?' + query if query else ''}"
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, dialect: str = CHAT) -> dict[str, str]:
         return {"authorization": f"Bearer {self._key}"}
 
     async def start(self) -> None:
@@ -102,6 +102,9 @@ class EmbeddedEngine:
                 await asyncio.wait_for(changed.wait(), max(0.0, end - time.monotonic()))
             except TimeoutError:
                 raise Unavailable(self._health.detail, "reef status") from None
+
+    async def find_dialects(self) -> frozenset[str] | None:
+        return self.dialects
 
     async def health(self) -> EngineHealth:
         return self._health

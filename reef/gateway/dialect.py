@@ -7,7 +7,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,6 +54,10 @@ class RequestFacts:
     """First line of the last user message."""
     tools: int
     """How many tools it offers."""
+    system: str = ""
+    """The beginning of its system prompt; empty for a very large request."""
+    max_tokens: int | None = None
+    """The longest reply that it takes."""
 
 
 @dataclass(slots=True)
@@ -72,6 +76,8 @@ class ReplyFacts:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    bad_arguments: tuple[str, ...] = ()
+    """Names of the tools that are called with arguments that are not JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +126,10 @@ class Dialect(Protocol):
     """Path below the engine's base address: `/chat/completions`."""
     end_tokens: tuple[bytes, ...]
     """A stretch of whole events that holds none of these does not hold the ending event."""
+    whole_end: bool
+    """Whether the ending event is needed whole, because the receipt goes into it."""
+    trainable: bool
+    """Whether a reply may become a training sample."""
 
     def read_request(self, body: bytes) -> RequestFacts:
         """Raises InvalidInput when the body is not a JSON object."""
@@ -136,11 +146,61 @@ class Dialect(Protocol):
     def read_reply(self, body: bytes) -> ReplyFacts:
         """The facts of a reply that is one JSON body; a body that is no JSON has no facts."""
 
+    def stand_in(self, body: bytes) -> bytes | None:
+        """An estimated reply to a request, for an upstream that lacks the route; None where none can be given."""
+
     def error_body(self, problem: Problem) -> bytes:
         """An error reply's JSON body."""
 
     def error_event(self, problem: Problem) -> bytes:
         """An error inside a stream, framed; no normal end follows."""
+
+
+class Arguments:
+    """Looks at the arguments of a reply's tool calls."""
+
+    def __init__(self) -> None:
+        self._bad: list[str] = []
+
+    def check(self, name: Any, arguments: Any) -> None:
+        """Note the call when its arguments, as JSON text or already read, are no object; no text at all means none."""
+        good = arguments is None or isinstance(arguments, dict)
+        if isinstance(arguments, str):
+            try:
+                text = arguments.strip().encode("utf-8", "surrogatepass")
+                good = not text or isinstance(parse(text), dict)
+            except ValueError:
+                good = False
+        if not good:
+            self._bad.append(storable(str(name)[:64]))
+
+    @property
+    def bad(self) -> tuple[str, ...]:
+        """The names of the tools of every call that was noted."""
+        return tuple(self._bad)
+
+
+def read_json_reply(body: bytes, read: Callable[[dict[str, Any], bytes], ReplyFacts]) -> ReplyFacts:
+    """The facts that `read` finds in a reply that is one JSON object; any other body is an error."""
+    try:
+        reply = parse(body)
+    except ValueError:
+        reply = None
+    if not isinstance(reply, dict):
+        return ReplyFacts(body=body or None, ended=True, error="the model server's reply is not a JSON object")
+    return read(reply, body)
+
+
+def error_message(reply: Mapping[str, Any]) -> str:
+    """The message of an error in a reply or an event, whichever way it is put."""
+    error = reply.get("error", reply)
+    message = error.get("message") if isinstance(error, dict) else error
+    return message[:500] if isinstance(message, str) and message else "the model server reports an error"
+
+
+def count(value: Any) -> int | None:
+    """`value` when it is a whole number, as the counts of a usage are."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def first_line(text: str) -> str:

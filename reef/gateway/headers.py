@@ -8,6 +8,7 @@ RECEIPT = "x-reef-agent-record-id"
 REQUEST_ID = "request-id"
 RELEASE = "x-reef-release-id"
 UNRECORDED = "x-reef-unrecorded"
+ESTIMATE = "x-reef-estimate"
 _OWN = "x-reef-"
 _TAG = "x-reef-tag-"
 

@@ -15,19 +15,25 @@ import yarl
 from aiohttp import web
 
 from reef.config import Settings
+from reef.engines.dialects import ABSENT
 from reef.engines.engine import Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
 from reef.gateway import encodings, headers
 from reef.gateway.call import Call
-from reef.gateway.chat import ChatDialect
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Dialect, Problem, RequestFacts, problem_of, session_from
+from reef.gateway.dialects import CHAT_DIALECT
+from reef.gateway.model_lists import list_models
+from reef.gateway.prompt_cut import PromptCheck, Windows
 from reef.gateway.recording import Recording
+from reef.gateway.refusing import refusal
 from reef.gateway.running import Running, RunningCalls
+from reef.gateway.side_calls import is_side_call
 from reef.gateway.streamed import deliver_stream
 from reef.gateway.streaming import StreamCopy
+from reef.gateway.unrecorded import pass_through
 from reef.gateway.upstream import UpstreamCalls
-from reef.gateway.whole import deliver_folded, deliver_whole, is_event_stream
+from reef.gateway.whole import deliver_estimate, deliver_folded, deliver_whole, is_event_stream
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
@@ -35,7 +41,7 @@ from reef.records.writer import Writer
 ENGINE_WAIT_S = 60.0
 """How long a call waits for an engine that is still starting."""
 
-CHAT_DIALECT = ChatDialect()
+_STOPPING = Problem(503, "reef is stopping", code="stopping")
 
 
 class Gateway:
@@ -46,6 +52,7 @@ class Gateway:
         self._settings = settings
         self._upstream = UpstreamCalls(settings.inference.connect_timeout_s, settings.inference.timeout_s)
         self._calls = RunningCalls()
+        self._windows = Windows()
         self.unrecorded = 0
         """Replies that went out without a receipt."""
 
@@ -62,21 +69,21 @@ class Gateway:
         The request's body may be unread. Ends early only by cancellation, when the client has gone.
         """
         if self._calls.draining:
-            return refusal(dialect, Problem(503, "reef is stopping", code="stopping"))
+            return refusal(dialect, _STOPPING)
         started = time.monotonic()
         try:
             body = await request.read()
             facts = await _read(dialect, body)
         except web.HTTPRequestEntityTooLarge:
-            limit = f"{request.client_max_size >> 20} MiB"
-            return refusal(dialect, problem_of(TooLarge(f"the request is larger than {limit}")))
+            return refusal(dialect, _too_large(request))
         except InvalidInput as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
             body = dialect.with_model(body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
         recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
-        delivery = Delivery(request, call, dialect, facts, recording)
+        prompt = PromptCheck(body, f"{engine.name} {facts.model}", self._windows)
+        delivery = Delivery(request, call, dialect, facts, recording, prompt)
         running = Running(request, delivery)
         self._calls.enter(running)
         try:
@@ -91,20 +98,33 @@ class Gateway:
             self._calls.leave(running)
             self.unrecorded += delivery.response is not None and not delivery.recorded
 
-    async def models(self, request: web.Request, engine: Engine, dialect: Dialect = CHAT_DIALECT) -> web.StreamResponse:
-        """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
+    async def models(self, request: web.Request, engine: Engine, name: str | None = None) -> web.StreamResponse:
+        """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded.
+
+        With `name` that model alone.
+        """
+        return await list_models(self._upstream, request, engine, name)
+
+    async def unrecorded_relay(
+        self, request: web.Request, engine: Engine, route: str, dialect: Dialect = CHAT_DIALECT
+    ) -> web.StreamResponse:
+        """Answer a call of which no record is kept: `route` below the engine's address."""
+        if self._calls.draining:
+            return refusal(dialect, _STOPPING)
+        running = Running(request, None)
+        self._calls.enter(running)
         try:
-            await engine.ready(ENGINE_WAIT_S)
-            async with self._upstream.get(engine, "/models", request) as reply:
-                body = await reply.read()
-                if reply.status not in (404, 405, 501):
-                    return web.Response(status=reply.status, headers=headers.returned(reply.headers), body=body)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return refusal(dialect, self._upstream.problem(engine, error))
-        except ReefError as error:
-            return refusal(dialect, problem_of(error))
-        known = [{"id": engine.model, "object": "model", "created": 0, "owned_by": engine.name}] if engine.model else []
-        return web.json_response({"object": "list", "data": known})
+            body = await request.read()
+            return await pass_through(self._upstream, request, body, engine, route, dialect, ENGINE_WAIT_S)
+        except web.HTTPRequestEntityTooLarge:
+            return refusal(dialect, _too_large(request))
+        except asyncio.CancelledError:
+            if not running.cut:
+                raise
+            running.take_over()
+            return refusal(dialect, _STOPPING)
+        finally:
+            self._calls.leave(running)
 
     async def drain(self, seconds: float) -> None:
         """Take no more calls, give the running ones `seconds`, then end them with the dialect's error."""
@@ -123,13 +143,21 @@ class Gateway:
         except ReefError as error:
             return await delivery.refused(problem_of(error))
         delivery.load_id = engine.load_id
+        spoken = await engine.find_dialects()
+        if spoken is not None and dialect.name not in spoken:
+            estimate = await _stand_in(dialect, body)
+            if estimate is not None:
+                return await deliver_estimate(delivery, estimate)
+            return await delivery.refused(_not_spoken(engine, dialect, spoken))
         url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
         try:
-            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts)
+            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts, dialect.name)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return await delivery.refused(self._upstream.problem(engine, error))
         engine.observed(None)
         try:
+            if reply.status in ABSENT and (estimate := await _stand_in(dialect, body)) is not None:
+                return await deliver_estimate(delivery, estimate)
             return await self._deliver(reply, delivery)
         except ClientGone:
             delivery.client_gone()
@@ -172,17 +200,26 @@ class Gateway:
             version=call.version,
             engine=engine.name,
             load_id=engine.load_id,
-            side_call=call.side_call,
+            side_call=call.side_call or not dialect.trainable or is_side_call(facts, request.headers),
             preview=facts.preview or None,
             tags=headers.tags(request.headers),
             redact=self._settings.records.redact,
         )
 
 
-def refusal(dialect: Dialect, problem: Problem) -> web.Response:
-    """An error of reef's own, in the dialect's shape, for a call of which there is no record."""
-    body = dialect.error_body(problem)
-    return web.Response(status=problem.status, body=body, content_type="application/json", headers=problem.headers)
+def _too_large(request: web.Request) -> Problem:
+    return problem_of(TooLarge(f"the request is larger than {request.client_max_size >> 20} MiB"))
+
+
+def _not_spoken(engine: Engine, dialect: Dialect, spoken: frozenset[str]) -> Problem:
+    message = f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
+    return Problem(501, message, "not_supported", "not_supported")
+
+
+async def _stand_in(dialect: Dialect, body: bytes) -> bytes | None:
+    if dialect.trainable:
+        return None
+    return await asyncio.to_thread(dialect.stand_in, body) if len(body) > LARGE else dialect.stand_in(body)
 
 
 async def _read(dialect: Dialect, body: bytes) -> RequestFacts:

@@ -8,7 +8,7 @@ from aiohttp import web
 from reef.engines.upstream import why
 from reef.gateway import headers
 from reef.gateway.delivery import ClientGone, Delivery
-from reef.gateway.dialect import Problem
+from reef.gateway.dialect import Problem, ReplyFacts
 from reef.gateway.streaming import StreamCopy
 from reef.records.calls import State
 
@@ -30,9 +30,7 @@ async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy
         return await _broken(delivery, f"the model server broke off: {why(error)}")
     await _pass_on(delivery, copy, *copy.watch.finish())
     if not delivery.recording.settled:
-        facts = copy.fold.facts(finished=True)
-        state: State = "failed" if facts.error else "partial"
-        await delivery.settle(delivery.end(state, facts, facts.error or _NO_END))
+        await _settle(delivery, copy.fold.facts(finished=True))
     return await delivery.finish()
 
 
@@ -43,10 +41,16 @@ async def _pass_on(delivery: Delivery, copy: StreamCopy, passing: bytes, ending:
         return
     if not delivery.recording.settled:
         facts = copy.fold.facts(finished=True)
-        stored = await delivery.settle(delivery.end("failed" if facts.error else "complete", facts))
-        if stored:
+        if await _settle(delivery, facts) and facts.ended:
             ending = copy.fold.ending(ending, delivery.recording.receipt)
     await delivery.write(ending)
+
+
+async def _settle(delivery: Delivery, facts: ReplyFacts) -> bool:
+    """Store how the stream ended; True when the client's receipt resolves to that now."""
+    state: State = "failed" if facts.error else "complete" if facts.ended else "partial"
+    error = None if facts.error or facts.ended else _NO_END
+    return await delivery.settle(delivery.end(state, facts, error))
 
 
 async def _broken(delivery: Delivery, message: str) -> web.StreamResponse:

@@ -17,7 +17,7 @@ class StreamCopy:
 
     def __init__(self, dialect: Dialect, recording: Recording, keep_raw: bool) -> None:
         self.fold = dialect.fold()
-        self.watch = EndWatch(dialect.is_end, dialect.end_tokens)
+        self.watch = EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end)
         self._recording = recording
         self._kept: bytearray | None = bytearray() if keep_raw else None
         self._flushed_at = time.monotonic()

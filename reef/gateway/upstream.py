@@ -11,7 +11,7 @@ import aiohttp
 import yarl
 from aiohttp import web
 
-from reef.engines.engine import Engine
+from reef.engines.engine import CHAT, Engine
 from reef.engines.upstream import why
 from reef.gateway.dialect import Problem
 from reef.gateway.headers import forwarded
@@ -33,14 +33,20 @@ class UpstreamCalls:
         self._fresh: aiohttp.ClientSession | None = None
 
     async def post(
-        self, engine: Engine, url: yarl.URL, request: web.Request, body: bytes, attempts: list[dict[str, Any]]
+        self,
+        engine: Engine,
+        url: yarl.URL,
+        request: web.Request,
+        body: bytes,
+        attempts: list[dict[str, Any]],
+        dialect: str = CHAT,
     ) -> aiohttp.ClientResponse:
-        """Send the call and return when the reply's headers have come.
+        """Send the call, which is in `dialect`, and return when the reply's headers have come.
 
         A kept connection may have died unseen: when it breaks at once and without a byte of a reply, the call is sent
         once more over a fresh one, noted in `attempts`. Raises aiohttp.ClientError, TimeoutError or OSError.
         """
-        found = forwarded(request.headers, engine.headers())
+        found = forwarded(request.headers, engine.headers(dialect))
         sent = time.monotonic()
         try:
             return await self._session().post(
@@ -56,13 +62,13 @@ class UpstreamCalls:
         )
 
     def get(
-        self, engine: Engine, route: str, request: web.Request
+        self, engine: Engine, route: str, request: web.Request, dialect: str = CHAT
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """A small request whose reply is read whole."""
         url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
         return self._session().get(
             url,
-            headers=forwarded(request.headers, engine.headers()),
+            headers=forwarded(request.headers, engine.headers(dialect)),
             proxy=engine.proxy,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=LIST_TIMEOUT_S),

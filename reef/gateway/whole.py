@@ -6,6 +6,7 @@ import asyncio
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
 from reef.engines.upstream import why
 from reef.gateway import encodings, headers
@@ -71,6 +72,15 @@ async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> w
     return await delivery.send_whole(
         reply.status, found, facts.body, delivery.end("complete" if facts.ended else "partial", facts)
     )
+
+
+async def deliver_estimate(delivery: Delivery, body: bytes) -> web.StreamResponse:
+    """Answer with an estimate of reef's own, which a header says, because the upstream lacks the route."""
+    delivery.status = 200
+    delivery.notes["estimate"] = True
+    delivery.recording.first_byte_came()
+    found = CIMultiDict({"content-type": "application/json", headers.ESTIMATE: "1"})
+    return await delivery.send_whole(200, found, body, delivery.end("complete", delivery.dialect.read_reply(body)))
 
 
 def is_event_stream(reply: aiohttp.ClientResponse) -> bool:

@@ -78,6 +78,10 @@ class Settlement:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    expected_tokens: int | None = None
+    """What the request's text should have cost, by an estimate that knows no tokenizer; beside `prompt_tokens`."""
+    prompt_cut: bool = False
+    """Whether the server has likely dropped the front of the prompt."""
     finish_reason: str | None = None
     answer_preview: str | None = None
     model: str | None = None
@@ -97,15 +101,16 @@ _OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, st
 _SETTLE = """UPDATE records SET state = ?, response_part = ?, response_chain = ?, raw_part = ?, raw_chain = ?,
  response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
- finish_reason = ?, redactions = redactions + ?, trainable = ?, attempts_json = ?, notes_json = ?, answer_preview = ?,
+ expected_tokens = ?, prompt_cut = ?, finish_reason = ?, redactions = redactions + ?, trainable = ?,
+ attempts_json = ?, notes_json = ?, answer_preview = ?,
  model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE sequence = ?"""
 _STORE = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
  version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
  tags_json, side_call, preview, response_part, response_chain, raw_part, raw_chain, response_bytes, response_hash,
- status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens, finish_reason, trainable,
- attempts_json, notes_json, answer_preview)
+ status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens, expected_tokens,
+ prompt_cut, finish_reason, trainable, attempts_json, notes_json, answer_preview)
  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
- ?, ?, ?)"""
+ ?, ?, ?, ?, ?)"""
 # Asking first costs less than half of what RETURNING does.
 _FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
 _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
@@ -186,7 +191,8 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
             end.state, *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status, plain(error),
             end.first_byte_ms, end.duration_ms, plain(end.prompt_tokens), plain(end.completion_tokens),
-            plain(end.cached_tokens), plain(end.finish_reason), redactions, trainable,
+            plain(end.cached_tokens), end.expected_tokens, end.prompt_cut, plain(end.finish_reason), redactions,
+            trainable,
             dump_json(end.attempts), dump_json(end.notes), plain(preview[:PREVIEW_CHARS]) if preview else None,
             plain(end.model), end.load_id, sequence,
         ),
@@ -219,7 +225,8 @@ def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) ->
             preview[:PREVIEW_CHARS] if preview else None, *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
             redact_text(end.error), end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens,
-            end.cached_tokens, end.finish_reason, end.trainable and end.state == "complete" and not redacted,
+            end.cached_tokens, end.expected_tokens, end.prompt_cut, end.finish_reason,
+            end.trainable and end.state == "complete" and not redacted,
             dump_json(end.attempts), dump_json(end.notes), answer[:PREVIEW_CHARS] if answer else None,
         ),
     )  # fmt: skip

@@ -94,6 +94,8 @@ _M001 = (
         prompt_tokens INTEGER,
         completion_tokens INTEGER,
         cached_tokens INTEGER,
+        expected_tokens INTEGER,
+        prompt_cut INTEGER NOT NULL DEFAULT 0,
         finish_reason TEXT,
         redactions INTEGER NOT NULL DEFAULT 0,
         trainable INTEGER NOT NULL DEFAULT 0,

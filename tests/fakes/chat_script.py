@@ -75,13 +75,13 @@ class Script:
     @property
     def usage(self) -> dict[str, Any]:
         """Counts that depend on the request and reply alone."""
-        prompt = max(1, len(json.dumps(self.messages)) // 4)
-        completion = max(1, len(self.text) // 4)
+        prompt = int(self.words.get("prompt", max(1, len(json.dumps(self.messages)) // 4)))
+        completion = int(self.words.get("completion", max(1, len(self.text) // 4)))
         return {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": prompt // 2},
+            "prompt_tokens_details": {"cached_tokens": int(self.words.get("cached", prompt // 2))},
         }
 
     def completion(self) -> dict[str, Any]:
@@ -128,14 +128,29 @@ class Script:
             return [f"data:{data}\n\n".encode()]
         if self.framing == "comments":
             return [f": keep alive\n\nid: {self.number}\nevent: message\ndata: {data}\n\n".encode()]
-        if self.framing == "lines" and event is not None:
+        if self.framing == "lines" and event:
             return [("".join(f"data: {line}\n" for line in json.dumps(event, indent=1).splitlines()) + "\n").encode()]
         if self.framing == "torn":
             whole = f"data: {data}\r\n\r\n".encode()
             return [whole[:5], whole[5:-3], whole[-3:-2], whole[-2:-1], whole[-1:]]
-        if self.framing == "open" and event is None:
-            return [b"data: [DONE]"]
+        if self.framing == "open" and self.is_last(event):
+            return [f"data: {data}".encode()]
         return [f"data: {data}\n\n".encode()]
+
+    def is_last(self, event: dict[str, Any] | None) -> bool:
+        """Whether an event ends the stream."""
+        return event is None
+
+    def text_pieces(self) -> list[str]:
+        """The reply text as it is streamed."""
+        if self.pieces:
+            return re.findall(r"\S+ ", self.text)
+        return self.cut(self.text, max(12, len(self.text) // 500))
+
+    @staticmethod
+    def cut(text: str, size: int) -> list[str]:
+        """`text` in pieces of `size` characters."""
+        return [text[start : start + size] for start in range(0, len(text), size)]
 
     def _deltas(self) -> Iterator[dict[str, Any]]:
         yield {"role": "assistant", "content": ""}
@@ -143,14 +158,12 @@ class Script:
             yield {"reasoning_content": self.words["reasoning"]}
         call = self.tool_call
         if call is None:
-            for piece in (
-                re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, max(12, len(self.text) // 500))
-            ):
+            for piece in self.text_pieces():
                 yield {"content": piece}
             return
         arguments = call["function"]["arguments"]
         yield {"tool_calls": [{"index": 0, **call, "function": {"name": call["function"]["name"], "arguments": ""}}]}
-        for piece in _pieces(arguments, 5):
+        for piece in self.cut(arguments, 5):
             yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
 
     def _chunk(self, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
@@ -230,7 +243,3 @@ def _last_user(messages: list[dict[str, Any]]) -> str:
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
-
-
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]

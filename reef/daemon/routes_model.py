@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from aiohttp import web
 
 from reef.daemon.access import Access
@@ -58,6 +60,8 @@ async def model(request: web.Request) -> web.StreamResponse:
     """`GET /v1/models/<name>`: one model; names may hold a slash."""
     house = house_of(request)
     name = request.rel_url.raw_path.partition("/v1/models/")[2]
+    if any(part in (".", "..") for part in unquote(name).split("/")):
+        raise NotFound(f"there is no model {name[:100]!r}", "reef status")
     return await house.gateway.models(request, house.engines.of(asked_scenario(request).engine), name)
 
 

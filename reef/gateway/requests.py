@@ -134,8 +134,19 @@ def _last_users(body: bytes, spans: list[scan.Span]) -> list[dict[str, Any]]:
         if span and body[span[0]] == ord('"'):
             content = scan.beginning(body, span)
         elif span and body[span[0]] == ord("["):
-            content = [scan.value(body, part) for part in scan.elements(body, span)]
+            content = [_part(body, part) for part in scan.elements(body, span)]
         found.append({"role": "user", "content": content})
         if _written(content) is not None:
             break
     return found[::-1]
+
+
+def _part(body: bytes, span: scan.Span) -> Any:
+    """A part of a message; of a large one its type and the beginning of its text."""
+    small = scan.value(body, span)
+    if small is not None or body[span[0]] != ord("{"):
+        return small
+    places = scan.members(body, span[0])
+    found = {"type": scan.value(body, places.get("type"))}
+    text = places.get("text")
+    return found | {"text": scan.beginning(body, text)} if text and body[text[0]] == ord('"') else found

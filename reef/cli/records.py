@@ -127,8 +127,9 @@ def _row(row: dict[str, Any]) -> list[str]:
 
 
 def _marked(row: dict[str, Any]) -> str:
-    """The first line of the request; what no person asked for says so."""
+    """The first line of the request; what no person asked for, and what likely did not reach the model, says so."""
     mark = "step: " if row["source"] == "step" else "side call: " if row.get("side_call") else ""
+    mark += "prompt cut: " if row.get("prompt_cut") else ""
     return mark + OUT.line(row.get("preview"))
 
 
@@ -150,6 +151,9 @@ def _facts(row: dict[str, Any]) -> list[str]:
     ]
     if row.get("error"):
         facts.append(("error", [OUT.paint(OUT.line(row["error"]), "failed")]))
+    if row.get("prompt_cut"):
+        sent = f"about {count(row.get('expected_tokens'))} tokens sent, {count(row.get('prompt_tokens'))} counted"
+        facts.append(("prompt", [OUT.paint("the server has likely cut it", "failed"), sent]))
     if row.get("redactions"):
         facts.append(("redacted", [f"{row['redactions']} times a credential, so it is not used for training"]))
     facts += [("report", _report(report)) for report in row.get("reports") or []]

@@ -68,8 +68,9 @@ class ChatDialect:
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
-    """The error object of OpenAI's replies."""
-    return {"message": problem.message, "type": problem.kind, "param": None, "code": problem.code}
+    """The error object of OpenAI's replies; reef's own clients read the hint."""
+    found = {"message": problem.message, "type": problem.kind, "param": None, "code": problem.code}
+    return found | {"hint": problem.hint} if problem.hint else found
 
 
 def _system(messages: Any) -> str:

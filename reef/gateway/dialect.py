@@ -90,12 +90,15 @@ class Problem:
     """OpenAI's word for it; other dialects map it."""
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    hint: str | None = None
+    """A command to paste; it is part of the message too."""
 
 
 def problem_of(error: ReefError) -> Problem:
     """An error of reef's as a problem; the hint is part of the message because model clients show nothing else."""
     message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
-    return Problem(error.http_status, message, OPENAI_KINDS.get(error.http_status, "server_error"), error.code)
+    kind = OPENAI_KINDS.get(error.http_status, "server_error")
+    return Problem(error.http_status, message, kind, error.code, hint=error.hint)
 
 
 class Fold(Protocol):

@@ -27,7 +27,7 @@ _SMALL = (
     "max_output_tokens",
 )
 _REMINDER = "<system-reminder>"
-_SYSTEM_CHARACTERS = 2000
+_SYSTEM_CHARACTERS = 300
 
 
 def read_object(body: bytes, conversation: str) -> dict[str, Any]:

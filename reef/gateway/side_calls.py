@@ -14,8 +14,16 @@ _AGENTS = ("x-claude-code-session-id", "x-session-affinity", "thread-id")
 """Headers that only agents with tools send."""
 _QUOTA = "quota"
 """What Claude Code says, asking for one token, to find out whether there is any left."""
-_TITLES = ("title generator", "generate a title", "generate a short title", "concise title", "sentence-case title")
-_TOPICS = ("new conversation topic", "summarize this coding conversation")
+_BESIDE = (
+    "title generator",
+    "generate a title",
+    "generate a short title",
+    "concise title",
+    "sentence-case title",
+    "new conversation topic",
+    "summarize this coding conversation",
+)
+"""What the system prompts of titles, topics and summaries say at their beginning."""
 
 
 def is_side_call(facts: RequestFacts, headers: Mapping[str, str]) -> bool:
@@ -27,4 +35,4 @@ def is_side_call(facts: RequestFacts, headers: Mapping[str, str]) -> bool:
     if any(name in headers for name in _AGENTS):
         return True
     system = facts.system.lower()
-    return any(word in system for word in (*_TITLES, *_TOPICS))
+    return any(words in system for words in _BESIDE)

@@ -155,6 +155,12 @@ def test_an_ask_leads_to_its_version_or_its_step() -> None:
     assert asks.led_to(ask_row(1, "x")) == ""
 
 
+def test_a_prompt_that_was_likely_cut_says_so_with_both_numbers() -> None:
+    record = record_row(1, "fix it") | {"prompt_cut": True, "expected_tokens": 16_000, "prompt_tokens": 2051}
+    assert records.present(records.row(record))["session"].lead == ("✂ prompt cut  ", "accent")
+    assert "about 16.0k tokens sent, 2,051 counted" in text(page([{"role": "user", "content": "x"}], {}, **record))
+
+
 def test_records_without_figures_show_no_zero() -> None:
     cells = records.present(records.row(record_row(1, "x") | {"prompt_tokens": None, "completion_tokens": None}))
     assert cells["tokens"].text == figures.NOTHING

@@ -28,6 +28,7 @@ STOP_LIMIT_S = 2.0
 RETRY_AFTER_S = 10.0
 MAX_ENDS = 5
 ENDS_WINDOW_S = 120.0
+_NOT_STARTED = EngineHealth("down", "not started")
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "OMP_WAIT_POLICY")
 
 
@@ -52,7 +53,7 @@ class EmbeddedEngine:
     def __init__(self, paths: Paths, on_change: OnChange | None = None) -> None:
         self._paths = paths
         self._on_change = on_change
-        self._health = EngineHealth("down", "not started")
+        self._health = _NOT_STARTED
         self._address = ""
         self._key = secrets.token_urlsafe(24)
         self._incarnation: str | None = None
@@ -88,6 +89,9 @@ class EmbeddedEngine:
             self._task = asyncio.create_task(self._run(), name="embedded engine")
 
     async def ready(self, wait_s: float) -> None:
+        if self._health is _NOT_STARTED:
+            # The call that is the first to want this engine may come before the task that starts it.
+            await self.start()
         if self._health.state == "failed" and time.monotonic() - self._failed_at > RETRY_AFTER_S:
             # What failed for want of a network is worth another try when somebody calls again.
             failed = self._health

@@ -87,7 +87,9 @@ class UpstreamEngine:
         # A key and a user name in the address would be two Authorization headers; the key was set on purpose.
         self._parts = parts._replace(netloc=parts.netloc.rpartition("@")[2]) if key else parts
         self._prefix = self._parts._replace(query="").geturl()
-        self._key = key
+        self._key = key.strip() if key else key
+        if self._key and not (self._key.isascii() and self._key.isprintable()):
+            raise ConfigError("the key of the upstream holds characters that no header can carry", "reef config show")
         self._model = model
         self._on_change = on_change
         route = route_to(url)

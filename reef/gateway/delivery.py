@@ -70,7 +70,7 @@ class Delivery:
 
     def client_gone(self) -> None:
         """Settle the record as `cancelled` with what was said so far; nobody is left to wait for it."""
-        self.recording.settle(self.end("cancelled", self.said(), "the client closed the connection"))
+        self.recording.abandon(self.end("cancelled", self.said(), "the client closed the connection"))
 
     def said(self) -> ReplyFacts | None:
         """What a stream has said so far."""
@@ -94,7 +94,10 @@ class Delivery:
     async def settle(self, end: Settlement) -> bool:
         """Store the end of the record; True when the client's receipt resolves to it now."""
         settling = self.recording.settle(end)
-        return self.recorded and await self.recording.stored(settling)
+        if not self.recorded:
+            self.recording.let_go(settling)
+            return False
+        return await self.recording.stored(settling)
 
     async def send_whole(
         self, status: int, found: CIMultiDict[str], body: bytes, end: Settlement
@@ -104,6 +107,8 @@ class Delivery:
         await self._receipt(found)
         if self.recorded:
             await self.recording.stored(settling)
+        else:
+            self.recording.let_go(settling)
         self.response = web.Response(status=status, headers=found, body=body)
         return self.response
 

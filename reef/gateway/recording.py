@@ -88,6 +88,7 @@ class Recording:
             self._queue_row()
         if self._problem is None and self._opened is not None:
             if not await _waited(self._opened, OPEN_WAIT_S):
+                self.let_go(self._opened)
                 self._problem = "the record store does not answer in time"
             elif (error := self._opened.exception()) is not None:
                 self._problem = error.message if isinstance(error, ReefError) else "the record store reports an error"
@@ -152,8 +153,17 @@ class Recording:
             future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
         except ReefError:
             return None
-        future.add_done_callback(_looked_at)
         return future
+
+    def abandon(self, end: Settlement) -> None:
+        """`settle` for a call whose client has gone: nobody will wait for any of it."""
+        self.let_go(self.settle(end))
+        self.let_go(self._opened)
+
+    def let_go(self, future: asyncio.Future[Any] | None) -> None:
+        """Do not wait for `future`: its failure is counted by the writer and needs no second report."""
+        if future is not None:
+            future.add_done_callback(_looked_at)
 
     async def stored(self, settling: asyncio.Future[Any] | None) -> bool:
         """Wait for the end of the record, at most a second. Returns whether it is on disk."""
@@ -163,6 +173,8 @@ class Recording:
             await asyncio.wait({settling, *self._work}, timeout=SETTLE_WAIT_S)
         else:
             await _waited(settling, SETTLE_WAIT_S)
+        if not settling.done():
+            self.let_go(settling)
         return settling.done() and not settling.cancelled() and settling.exception() is None
 
     def _queue_row(self) -> None:
@@ -171,7 +183,6 @@ class Recording:
             self._timer = None
         try:
             self._opened = self._writer.begin(self._write_row, size=self._size)
-            self._opened.add_done_callback(_looked_at)
         except ReefError as error:
             self._problem = error.message
 

@@ -13,9 +13,12 @@ from typing import Any
 from reef.gateway.lenient import parse
 
 _WINDOW = 64 * 1024
-_INSIDE_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-_FLAT = rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+'
-_PLAIN = re.compile(rb"(?:" + _FLAT[:-2] + rb"++|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*+", re.DOTALL)
+# Python before 3.11.5 matches a possessive quantifier of a group wrongly, so only character sets have one here.
+_TEXT = rb'[^"\\]*+(?:\\.[^"\\]*+)*'
+_INSIDE_STRING = re.compile(_TEXT, re.DOTALL)
+_ITEM = rb'[^"\[\]{}]++|"' + _TEXT + rb'"'
+_FLAT = rb"(?:" + _ITEM + rb")*"
+_PLAIN = re.compile(rb"(?:" + _ITEM + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*", re.DOTALL)
 """Everything up to the next bracket that is not closed in one level; whole strings are part of it."""
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _SCALAR = re.compile(rb"[^,\]} \t\r\n]++")

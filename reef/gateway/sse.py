@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LINE_END = re.compile(rb"\r\n|\n|\r")
-BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-_BETWEEN = re.compile(rb"(?:(?::[^\r\n]*)?(?>\r\n|\n|\r))*")
+BLANK_LINE = re.compile(rb"\r\n(?:\r\n?|\n)|\n(?:\r\n?|\n)|\r\r\n?")
+"""Two line ends in a row, each `\\r\\n`, `\\n` or `\\r`; a `\\r\\n` alone is one."""
+_BETWEEN = re.compile(rb"(?:(?::[^\r\n]*)?(?:\r\n?|\n))*")
 """Empty lines and whole comment lines: what may stand between two events."""
 _HEAD_BYTES = 4096
 """How much of an event is looked at first to tell whether it is the last."""

@@ -22,6 +22,7 @@ from reef.paths import Paths, ensure_private
 Progress = Callable[[str], None]
 _VERSION_S = 20
 _INSTALL_S = 900
+_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,10 @@ def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None 
         for name, value in source.items()
         if name.lower().replace("-", "_") not in moved and not name.startswith("REEF_")
     }
+    # Node does not read what tells pip and git of one more certificate authority.
+    bundle = next((source[name] for name in _CERTIFICATES if source.get(name)), None)
+    if bundle is not None:
+        kept.setdefault("NODE_EXTRA_CA_CERTS", bundle)
     kept["PATH"] = f"{node.program.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return kept | moved
 

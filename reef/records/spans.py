@@ -29,8 +29,10 @@ STEPS_MAX = 100_000
 """Searches made in one body; what follows them is cut by length alone. Keeps a hostile body from taking minutes."""
 
 _WINDOW = 64 * 1024  # One search holds the interpreter for well under a millisecond.
-_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"){0,64}+', re.DOTALL)
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# Python before 3.11.5 matches a possessive quantifier of a group wrongly, so only character sets have one here.
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*"'
+_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|' + _TEXT + rb"){0,64}", re.DOTALL)
+_STRING = re.compile(_TEXT, re.DOTALL)
 _QUOTE, _BACKSLASH, _ARRAY = ord('"'), ord("\\"), ord("[")
 _OPEN = frozenset(b"[{")
 

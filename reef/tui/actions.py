@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("diff", ("d",), "diff with …", "compare with another version", "version", frozenset({"versions"}), 13),
     Action("copy", ("y",), "copy", "copy the id, or the part under the cursor", "any", LISTS, 40),
     Action("copy_json", ("Y",), "", "copy all of it as JSON", "any", LISTS),
-    Action("export", ("e",), "", "write all of it to a file", "any", LISTS),
+    Action("export", ("e",), "", "export: write all of it to a file", "any", LISTS),
     Action("scenario", ("s",), "scenario", "choose the scenario", "any", EVERYWHERE, 50),
     Action("reload", ("f5", "ctrl+r"), "", "fetch again", "any"),
     Action("place_now", ("1",), "", "go to Now", "go"),
@@ -138,7 +138,7 @@ def check_keys(changed: Mapping[str, str]) -> None:
         if name not in BY_ID:
             near = difflib.get_close_matches(name, BY_ID, 1, 0.4)
             raise ConfigError(
-                f"tui.keys: there is no action {name!r}", f"did you mean {near[0]!r}?" if near else "reef help keys"
+                f"tui.keys: there is no action {name!r}", f"did you mean {near[0]!r}?" if near else "reef help config"
             )
         if not [part for part in key.split(",") if part.strip()]:
             raise ConfigError(f"tui.keys.{name}: a key is needed", "reef config show")

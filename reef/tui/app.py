@@ -200,13 +200,13 @@ class ReefApp(App[int]):
         return [
             ("○ down ", "failed"),
             ("· ", "faint"),
-            (self.key_of(actions.BY_ID["start_daemon"]), "key"),
+            (self.key("start_daemon"), "key"),
             (" starts it ", "dim"),
         ]
 
-    def key_of(self, action: actions.Action) -> str:
-        """The first key of an action, as it is printed."""
-        keys = actions.keys_of(action, self.tui_settings.keys)
+    def key(self, name: str) -> str:
+        """The first key of the action of that id, as it is printed."""
+        keys = actions.keys_of(actions.BY_ID[name], self.tui_settings.keys)
         return actions.key_name(keys[0]) if keys else ""
 
     # events and status
@@ -324,7 +324,7 @@ class ReefApp(App[int]):
         message = error.message if isinstance(error, ReefError) else str(error)
         lines: list[list[Span]] = [[(f"   {cells.line(message, 200)}", "dim")]]
         if isinstance(error, DaemonUnreachable):
-            key = self.key_of(actions.BY_ID["start_daemon"])
+            key = self.key("start_daemon")
             lines.append([("   reef up", "code"), (" or press ", "dim"), (key, "key")])
         elif isinstance(error, ReefError) and error.hint:
             lines.append([("   hint: ", "dim"), (cells.line(error.hint, 200), "code")])
@@ -349,7 +349,9 @@ class ReefApp(App[int]):
         def copied(where: clipboard.Copied) -> None:
             if where.path is None:
                 self.copy_to_clipboard(text)
-                self.say(f"{what} → your terminal's clipboard (OSC 52); nothing there? e writes a file")
+                self.say(
+                    f"{what} → your terminal's clipboard (OSC 52); nothing there? {self.key('export')} writes a file"
+                )
             else:
                 self.say(f"{what} → {where.path} ({where.why})")
 

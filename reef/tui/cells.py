@@ -36,7 +36,7 @@ def line(text: object, columns: int = 200) -> str:
 
 def width(text: str) -> int:
     """Terminal columns of `text`, which has passed `shown`."""
-    return cell_len(text)
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def _without_this_environment(path: str) -> str:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of this tree as a clone would have it."""
-    target = tmp_path / "clone"
+    target = tmp_path / "a clone"
     names = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -78,7 +79,8 @@ def left_in(home: Path) -> set[str]:
 def test_from_nothing_to_a_first_version_and_back_to_nothing(
     checkout: Path, tmp_path: Path, room: Room, fetched: Path
 ) -> None:
-    person = Home(tmp_path / "person", room)
+    person = Home(tmp_path / "a person", room)
+    installer = shlex.quote(str(checkout / "install.sh"))
     own = person.checksums()
     listing = left_in(person.folder)
     person.env |= installer_environment(person.folder)
@@ -88,10 +90,10 @@ def test_from_nothing_to_a_first_version_and_back_to_nothing(
     linked(fetched / "agents", person.data / "agents")
     linked(fetched / "models", person.data / "models")
 
-    first = person.ok(f"{checkout}/install.sh quickstart", timeout=200)
+    first = person.ok(f"{installer} quickstart", timeout=200)
     for words in ("What is the capital of France?", "receipt ", "v1 → v2", f"+ {RULE}", "system › …"):
         assert words in first, first
-    again = person.ok(f"{checkout}/install.sh quickstart", timeout=200)
+    again = person.ok(f"{installer} quickstart", timeout=200)
     assert "so nothing is asked" in again
     assert "python environment" not in again
     env = {"PATH": f"{person.bin}:{person.env['PATH']}"}
@@ -103,10 +105,10 @@ def test_from_nothing_to_a_first_version_and_back_to_nothing(
 
     for path in (person.data / "harness" / "quickstart" / "pi").rglob("AGENTS.md"):
         path.write_text(path.read_text().replace(RULE, "Always answer at great length."))
-    swapped = person.sh(f"{checkout}/install.sh quickstart --prove", timeout=200)
+    swapped = person.sh(f"{installer} quickstart --prove", timeout=200)
     assert swapped.returncode == 5, swapped.stdout + swapped.stderr
 
-    gone = person.sh(f"{checkout}/install.sh uninstall --purge")
+    gone = person.sh(f"{installer} uninstall --purge")
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert person.checksums() == own
     assert left_in(person.folder) == listing
@@ -133,7 +135,7 @@ def test_the_installer_works_from_a_wheel(checkout: Path, tmp_path: Path) -> Non
     zipfile.ZipFile(wheel).extractall(tmp_path / "unpacked")
     script = tmp_path / "unpacked" / "reef" / "install.sh"
     script.chmod(0o755)
-    home = tmp_path / "home"
+    home = tmp_path / "a home"
     done = install(script, home)
     assert done.returncode == 0, done.stdout + done.stderr
     shutil.rmtree(tmp_path / "unpacked")
@@ -148,11 +150,11 @@ def test_the_installer_works_from_a_wheel(checkout: Path, tmp_path: Path) -> Non
 
 
 def test_an_install_that_was_cut_off_is_repaired_and_a_whole_one_is_left_alone(checkout: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    env = {"REEF_HOME": str(tmp_path / "place"), "REEF_BIN_DIR": str(tmp_path / "commands")}
+    home = tmp_path / "a home"
+    env = {"REEF_HOME": str(tmp_path / "a place"), "REEF_BIN_DIR": str(tmp_path / "commands")}
     assert install(checkout / "install.sh", home, **env).returncode == 0
     assert "installed in" in install(checkout / "install.sh", home, timeout=10, **env).stdout
-    venv = tmp_path / "place" / "data" / "venv"
+    venv = tmp_path / "a place" / "data" / "venv"
     (venv / "bin" / "python").unlink()
     repaired = install(checkout / "install.sh", home, **env)
     assert repaired.returncode == 0, repaired.stderr
@@ -161,12 +163,12 @@ def test_an_install_that_was_cut_off_is_repaired_and_a_whole_one_is_left_alone(c
     assert version.stdout.startswith("reef ")
     assert install(checkout / "install.sh", home, "uninstall", "--purge", **env).returncode == 0
     assert left_in(home) == set()
-    assert not (tmp_path / "place").exists()
+    assert not (tmp_path / "a place").exists()
     assert not (tmp_path / "commands").exists()
 
 
 def test_another_program_named_reef_is_not_replaced(checkout: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
+    home = tmp_path / "a home"
     commands = home / ".local" / "bin"
     commands.mkdir(parents=True)
     (commands / "reef").write_text("#!/bin/sh\necho mine\n")
@@ -179,7 +181,7 @@ def test_another_program_named_reef_is_not_replaced(checkout: Path, tmp_path: Pa
 
 def test_uv_is_used_when_it_is_there(checkout: Path, tmp_path: Path, need_uv: Callable[[], str]) -> None:
     uv = need_uv()
-    home = tmp_path / "home"
+    home = tmp_path / "a home"
     path = f"{Path(uv).parent}:{_without_this_environment(os.environ['PATH'])}"
     done = install(checkout / "install.sh", home, PATH=path)
     assert done.returncode == 0, done.stdout + done.stderr

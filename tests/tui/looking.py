@@ -48,13 +48,21 @@ async def press(pilot: Pilot[int], *keys: str) -> None:
             await still(pilot)
 
 
-async def until(pilot: Pilot[int], text: str, seconds: float = 10) -> str:
+async def expect(pilot: Pilot[int], text: str, seconds: float = 10) -> str:
     """Wait until `text` is painted and return the screen."""
     deadline = time.monotonic() + seconds
     while text not in (shown := screen(pilot.app)):
         assert time.monotonic() < deadline, f"{text!r} is not on the screen:\n{shown}"
         await pilot.pause(0.05)
     return shown
+
+
+async def expect_gone(pilot: Pilot[int], text: str, seconds: float = 10) -> None:
+    """Wait until `text` is no longer painted."""
+    deadline = time.monotonic() + seconds
+    while text in (shown := screen(pilot.app)):
+        assert time.monotonic() < deadline, f"{text!r} is still on the screen:\n{shown}"
+        await pilot.pause(0.05)
 
 
 def segments(app: Any) -> list[list[Segment]]:

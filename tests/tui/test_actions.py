@@ -13,7 +13,7 @@ from reef.tui.screens.now import Now
 from reef.tui.screens.traces import Traces
 from reef.tui.screens.versions import Versions
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import opened, press, screen, until
+from tests.tui.looking import expect, opened, press, screen
 
 SCREENS = {"now": Now, "traces": Traces, "asks": Asks, "versions": Versions}
 
@@ -57,7 +57,7 @@ async def test_a_changed_key_works_and_is_shown(paths: Paths, busy: DaemonFake) 
         await press(pilot, "t")
         assert busy.reports[-1]["score"] == 1.0
         await press(pilot, "f2")
-        await until(pilot, "rate the call: good")
+        await expect(pilot, "rate the call: good")
         assert "+ t" in screen(app)
 
 

@@ -14,7 +14,7 @@ from reef.paths import Paths
 from reef.tui.app import ReefApp
 from reef.tui.widgets.window import KEPT, PAGE
 from tests.fakes.daemon_fake import DaemonFake, record_row
-from tests.tui.looking import WIDE, opened, press, screen, still, until
+from tests.tui.looking import WIDE, expect, opened, press, screen, still
 from tests.tui.many import fill_store
 
 MANY = 100_000
@@ -43,7 +43,7 @@ def many(fake: DaemonFake) -> DaemonFake:
 async def test_the_first_rows_are_there_soon_and_only_a_window_is_fetched(paths: Paths, many: DaemonFake) -> None:
     started = time.perf_counter()
     async with opened(paths) as (app, pilot):
-        await until(pilot, "call number 100000")
+        await expect(pilot, "call number 100000")
         assert time.perf_counter() - started < OPEN_S
         assert "100,000 calls" in screen(app)
         assert app.place is not None and len(app.place.rows.window.rows) <= PAGE
@@ -52,14 +52,14 @@ async def test_the_first_rows_are_there_soon_and_only_a_window_is_fetched(paths:
 async def test_the_ends_are_one_key_away_and_the_window_stays_bounded(paths: Paths, many: DaemonFake) -> None:
     async with opened(paths) as (app, pilot):
         await press(pilot, "G")
-        await until(pilot, "call number 1 ")
+        await expect(pilot, "call number 1 ")
         window = app.place.rows.window if app.place else None
         assert window is not None and len(window.rows) <= KEPT + PAGE
         assert "newer" in screen(app)
         await press(pilot, *["pageup"] * 12)
         assert window.current is not None and window.current.order > 300
         await press(pilot, "g")
-        await until(pilot, "call number 100000")
+        await expect(pilot, "call number 100000")
         assert app.place is not None and len(app.place.rows.window.rows) <= KEPT + PAGE
 
 
@@ -95,11 +95,11 @@ async def test_the_store_itself_is_read_by_page_while_the_daemon_is_down(paths: 
     await asyncio.to_thread(fill_store, paths, MANY)
     started = time.perf_counter()
     async with opened(paths) as (app, pilot):
-        shown = await until(pilot, "call number 100000")
+        shown = await expect(pilot, "call number 100000")
         assert time.perf_counter() - started < OPEN_S
         assert "○ down" in shown and "100,000 calls" in shown
         await press(pilot, "G")
-        await until(pilot, "call number 1 ")
+        await expect(pilot, "call number 1 ")
         await press(pilot, "slash", *"77777", "enter")
-        await until(pilot, "1 of 100,000")
+        await expect(pilot, "1 of 100,000")
         assert app.is_running

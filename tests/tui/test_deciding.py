@@ -6,7 +6,7 @@ from typing import Any
 
 from reef.paths import Paths
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import opened, press, screen, until
+from tests.tui.looking import expect, opened, press, screen
 
 
 def sent(fake: DaemonFake, end: str) -> list[dict[str, Any]]:
@@ -17,12 +17,12 @@ def sent(fake: DaemonFake, end: str) -> list[dict[str, Any]]:
 async def test_plus_rates_and_says_how_to_take_it_back(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         await press(pilot, "j", "j", "j", "j", "j", "plus")
-        shown = await until(pilot, "rated good")
+        shown = await expect(pilot, "rated good")
         assert "z takes it back" in shown
         assert busy.reports[-1]["references"] == [busy.records[2]["agent_record_id"]]
-        await until(pilot, "good")
+        await expect(pilot, "good")
         await press(pilot, "z")
-        await until(pilot, "taken back")
+        await expect(pilot, "taken back")
         assert len(busy.reports) == 1
 
 
@@ -37,15 +37,15 @@ async def test_minus_rates_bad_and_n_sends_a_note(paths: Paths, busy: DaemonFake
 async def test_nothing_to_take_back_is_said(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         await press(pilot, "z")
-        await until(pilot, "no rating to take back")
+        await expect(pilot, "no rating to take back")
 
 
 async def test_an_ask_is_written_and_queued_and_says_what_it_costs(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "asks") as (_, pilot):
         await press(pilot, "a", *"be brief", "ctrl+s")
-        await until(pilot, "price unknown")
+        await expect(pilot, "price unknown")
         assert sent(busy, "/reef/train")[-1]["text"] == "be brief"
-        await until(pilot, "be brief")
+        await expect(pilot, "be brief")
 
 
 async def test_a_refused_ask_shows_why_and_keeps_the_words(paths: Paths, busy: DaemonFake) -> None:
@@ -53,7 +53,7 @@ async def test_a_refused_ask_shows_why_and_keeps_the_words(paths: Paths, busy: D
     busy.refusals["/reef/train"] = (400, error)
     async with opened(paths, "asks") as (app, pilot):
         await press(pilot, "a", *"key sk", "ctrl+s")
-        await until(pilot, "the ask holds a [credential]")
+        await expect(pilot, "the ask holds a [credential]")
         assert "hint: name it" in screen(app)
         await press(pilot, "a")
         assert "key sk" in screen(app)
@@ -62,7 +62,7 @@ async def test_a_refused_ask_shows_why_and_keeps_the_words(paths: Paths, busy: D
 async def test_an_empty_ask_is_not_sent(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "asks") as (_, pilot):
         await press(pilot, "a", "ctrl+s")
-        await until(pilot, "write a sentence first")
+        await expect(pilot, "write a sentence first")
         assert not sent(busy, "/reef/train")
 
 
@@ -71,26 +71,26 @@ async def test_an_ask_is_cancelled_only_after_a_yes(paths: Paths, busy: DaemonFa
         await press(pilot, "x", "escape")
         assert not sent(busy, "/cancel")
         await press(pilot, "x", "enter")
-        await until(pilot, "ask #25 cancelled")
+        await expect(pilot, "ask #25 cancelled")
         assert len(sent(busy, "/cancel")) == 1
 
 
 async def test_a_settled_ask_cannot_be_cancelled(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "asks") as (_, pilot):
         await press(pilot, "G", "x")
-        await until(pilot, "only a queued or running ask")
+        await expect(pilot, "only a queued or running ask")
 
 
 async def test_promote_shows_the_change_and_names_the_head_it_saw(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "p")
-        shown = await until(pilot, "serve v15?")
+        shown = await expect(pilot, "serve v15?")
         assert "read it before you say yes" in shown, "code-bearing files are pointed out"
         assert "v14 → v15" in shown and "harness/rules/bugs.md" in shown
         await press(pilot, "escape")
         assert not sent(busy, "/promote")
         await press(pilot, "p", "enter")
-        await until(pilot, "serves v15")
+        await expect(pilot, "serves v15")
         assert sent(busy, "/promote") == [{"version": 15, "expected_head": 14}]
 
 
@@ -99,37 +99,37 @@ async def test_a_lost_race_shows_what_the_daemon_says(paths: Paths, busy: Daemon
     busy.refusals["/reef/scenarios/coding/promote"] = (409, error)
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "p", "enter")
-        await until(pilot, "v16 is served, not v14 as expected")
+        await expect(pilot, "v16 is served, not v14 as expected")
 
 
 async def test_roll_back_says_which_version_it_makes_and_how_to_undo_it(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "j", "j", "R")
-        await until(pilot, "a new version v16 with the content of v13")
+        await expect(pilot, "a new version v16 with the content of v13")
         await press(pilot, "enter")
-        await until(pilot, "R on v14 undoes it")
+        await expect(pilot, "R on v14 undoes it")
         assert sent(busy, "/rollback") == [{"version": 13, "expected_head": 14}]
 
 
 async def test_the_served_version_is_not_promoted_again(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "j", "p")
-        await until(pilot, "v14 is served already")
+        await expect(pilot, "v14 is served already")
 
 
 async def test_a_step_is_no_version_to_install(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "j", "j", "j", "i")
-        await until(pilot, "put the cursor on a version")
+        await expect(pilot, "put the cursor on a version")
 
 
 async def test_install_shows_progress_and_the_command_to_start(paths: Paths, busy: DaemonFake) -> None:
     busy.progress = [{"progress": "npm ci of pi 1.6.0", "seconds": 0.4}]
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "i")
-        await until(pilot, "installing it is your yes")
+        await expect(pilot, "installing it is your yes")
         await press(pilot, "enter")
-        await until(pilot, "installed v15 for pi · start it: reef-pi")
+        await expect(pilot, "installed v15 for pi · start it: reef-pi")
         body = sent(busy, "/reef/harness/install")[-1]
         assert body == {"scenario": "coding", "adapter": "pi", "version": 15, "expected_head": 14}
 

@@ -8,7 +8,7 @@ from reef.paths import Paths, write_atomic
 from reef.records import rows
 from reef.records.schema import open_store
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import USUAL, opened, press, screen, until
+from tests.tui.looking import USUAL, expect, opened, press, screen
 
 PLACES = ("now", "traces", "asks", "versions")
 
@@ -32,34 +32,34 @@ async def test_asks_steps_and_versions_are_read_from_the_file_while_it_is_down(p
     rows.add_ask(store, "default", id="c" * 32, text="be brief [/foo]", content_hash=b"0" * 32)
     store.close()
     async with opened(paths, "asks") as (_, pilot):
-        await until(pilot, "be brief [/foo]")
+        await expect(pilot, "be brief [/foo]")
         await press(pilot, "5")
-        await until(pilot, "the base [/b]")
-        await until(pilot, "the difference needs the daemon")
+        await expect(pilot, "the base [/b]")
+        await expect(pilot, "the difference needs the daemon")
 
 
 async def test_a_daemon_that_goes_and_comes_back_is_seen(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (app, pilot):
         busy.stop()
-        await until(pilot, "○ down")
+        await expect(pilot, "○ down")
         assert "not following" in screen(app)
         busy.add_record("made meanwhile", scenario="coding")
         busy.start()
-        await until(pilot, "● up")
-        await until(pilot, "made meanwhile")
+        await expect(pilot, "● up")
+        await expect(pilot, "made meanwhile")
 
 
 async def test_a_decision_while_it_is_down_is_an_error_with_a_hint(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         busy.stop()
-        await until(pilot, "○ down")
+        await expect(pilot, "○ down")
         await press(pilot, "a", *"be brief", "ctrl+s")
-        await until(pilot, "hint: reef up")
+        await expect(pilot, "hint: reef up")
 
 
 async def test_a_daemon_of_another_version_is_named_with_the_way_out(paths: Paths, busy: DaemonFake) -> None:
     found = json.loads(paths.discovery.read_bytes()) | {"version": "9.9.9"}
     write_atomic(paths.discovery, json.dumps(found).encode())
     async with opened(paths) as (_, pilot):
-        await until(pilot, "✗ other version")
-        await until(pilot, "reef down && reef up")
+        await expect(pilot, "✗ other version")
+        await expect(pilot, "reef down && reef up")

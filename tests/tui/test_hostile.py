@@ -10,7 +10,7 @@ import pytest
 from reef.paths import Paths
 from reef.tui.app import ReefApp
 from tests.fakes.daemon_fake import DaemonFake, ask_row, step_row, version_row
-from tests.tui.looking import USUAL, opened, press, screen, segments, still, until
+from tests.tui.looking import USUAL, expect, opened, press, screen, segments, still
 
 EVIL = (
     "[/foo][bold red]x[@click=app.quit]y[/] [data: /messages?id=bb-609b-]",
@@ -104,7 +104,7 @@ async def test_dialogs_and_toasts_show_hostile_text_as_text(paths: Paths, hostil
         await press(pilot, "i")
         assert MARKUP in clean(app)
         await press(pilot, "enter")
-        await until(pilot, "installed v2")
+        await expect(pilot, "installed v2")
         clean(app)
         await press(pilot, "d")
         clean(app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reef.paths import Paths
 from reef.tui.live import Follower
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import opened, press, screen, still, until
+from tests.tui.looking import expect, expect_gone, opened, press, screen, still
 
 
 async def test_new_calls_appear_and_the_cursor_stays_on_its_row(paths: Paths, busy: DaemonFake) -> None:
@@ -15,8 +15,8 @@ async def test_new_calls_appear_and_the_cursor_stays_on_its_row(paths: Paths, bu
         assert place is not None and place.current is not None
         row = place.current.key
         busy.add_record("a brand new call", scenario="coding")
-        await until(pilot, "a brand new call")
-        await until(pilot, "9 calls")
+        await expect(pilot, "a brand new call")
+        await expect(pilot, "9 calls")
         assert place.current.key == row
 
 
@@ -26,10 +26,10 @@ async def test_p_pauses_counts_and_catches_up(paths: Paths, busy: DaemonFake) ->
         await press(pilot, "p")
         busy.add_record("first while paused", scenario="coding")
         busy.add_record("second while paused", scenario="coding")
-        shown = await until(pilot, "paused · 2 new")
+        shown = await expect(pilot, "paused · 2 new")
         assert "while paused" not in shown
         await press(pilot, "p")
-        shown = await until(pilot, "second while paused")
+        shown = await expect(pilot, "second while paused")
         assert "following" in shown
 
 
@@ -38,9 +38,8 @@ async def test_a_call_that_settles_changes_its_row(paths: Paths, busy: DaemonFak
         assert "… running" in screen(app)
         busy.records[-1] |= {"state": "complete", "duration_ms": 1500}
         busy.emit("record_settled", record=busy.records[-1]["agent_record_id"])
-        await until(pilot, "1.5 s")
-        await still(pilot)
-        assert "… running" not in screen(app)
+        await expect(pilot, "1.5 s")
+        await expect_gone(pilot, "… running")
 
 
 async def test_a_place_behind_is_fetched_again_when_it_comes_to_the_front(paths: Paths, busy: DaemonFake) -> None:
@@ -49,7 +48,7 @@ async def test_a_place_behind_is_fetched_again_when_it_comes_to_the_front(paths:
         busy.asks[-1]["text"] = "another wording"
         busy.emit("ask_changed", ask=busy.asks[-1]["id"])
         await press(pilot, "3")
-        await until(pilot, "another wording")
+        await expect(pilot, "another wording")
 
 
 async def test_many_events_are_one_fetch(paths: Paths, busy: DaemonFake) -> None:
@@ -65,13 +64,13 @@ async def test_many_events_are_one_fetch(paths: Paths, busy: DaemonFake) -> None
 async def test_the_page_keeps_its_place_while_it_is_refreshed(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, size=(120, 16)) as (app, pilot):
         await press(pilot, "j")
-        await until(pilot, "parser test fails")
+        await expect(pilot, "parser test fails")
         await press(pilot, "enter", *"jjjjj")
         page = app.place.page if app.place else None
         assert page is not None and page.cursor == 5
         busy.records[-2]["score"] = 0.0
         busy.emit("report_stored", record=busy.records[-2]["agent_record_id"])
-        await until(pilot, "bad")
+        await expect(pilot, "bad")
         await still(pilot)
         assert page.cursor == 5
 

@@ -7,7 +7,7 @@ import pytest
 from reef.paths import Paths
 from reef.tui.screens.place import Place
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import SMALL, USUAL, WIDE, opened, press, screen, still, until
+from tests.tui.looking import SMALL, USUAL, WIDE, expect, opened, press, screen, still
 
 
 @pytest.mark.parametrize("size", (SMALL, USUAL, WIDE))
@@ -25,7 +25,7 @@ async def test_traces_show_the_recorded_calls(paths: Paths, busy: DaemonFake, si
 async def test_the_page_is_the_conversation_of_the_call_under_the_cursor(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         await press(pilot, "j")
-        shown = await until(pilot, "I will reproduce it first.")
+        shown = await expect(pilot, "I will reproduce it first.")
         for part in ("you", "the parser test fails", "bash  pytest -x -k parser", "(38 lines, enter)", "exit 1"):
             assert part in shown, part
         assert "The fixture shared a clock" in shown
@@ -37,7 +37,7 @@ async def test_the_page_is_the_conversation_of_the_call_under_the_cursor(paths: 
 async def test_enter_reads_on_and_unfolds_and_esc_goes_back_without_quitting(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (app, pilot):
         await press(pilot, "j")
-        await until(pilot, "I will reproduce it first.")
+        await expect(pilot, "I will reproduce it first.")
         await press(pilot, "enter")
         place = app.place
         assert place is not None and place.in_page
@@ -47,7 +47,7 @@ async def test_enter_reads_on_and_unfolds_and_esc_goes_back_without_quitting(pat
                 break
             await press(pilot, "j")
         await press(pilot, "enter")
-        await until(pilot, "test_parser.py::test_3 PASSED")
+        await expect(pilot, "test_parser.py::test_3 PASSED")
         await press(pilot, "escape")
         assert not place.in_page
         await press(pilot, "escape", "escape")
@@ -57,11 +57,11 @@ async def test_enter_reads_on_and_unfolds_and_esc_goes_back_without_quitting(pat
 async def test_r_shows_the_raw_request_then_the_raw_reply(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         await press(pilot, "j", "r")
-        assert '"role": "system"' in await until(pilot, "raw request")
+        assert '"role": "system"' in await expect(pilot, "raw request")
         await press(pilot, "r")
-        assert '"choices"' in await until(pilot, "raw response")
+        assert '"choices"' in await expect(pilot, "raw response")
         await press(pilot, "r")
-        await until(pilot, "I will reproduce it first.")
+        await expect(pilot, "I will reproduce it first.")
 
 
 async def test_number_keys_go_to_the_places_that_are_there(paths: Paths, busy: DaemonFake) -> None:
@@ -81,14 +81,14 @@ async def test_now_says_what_needs_the_person_and_opens_it(paths: Paths, busy: D
         for part in ("NEEDS YOU", "v15 pending", "SERVED", "coding", "v14", "ollama qwen3:8b", "pi 1.6.0"):
             assert part in shown, part
         await press(pilot, "tab", "j", "k", "enter")
-        await until(pilot, "reproduce-first  #23")
+        await expect(pilot, "reproduce-first  #23")
         assert app.current_mode == "versions"
 
 
 async def test_a_live_call_in_now_opens_in_traces(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "now") as (app, pilot):
         await press(pilot, "j", "enter")
-        await until(pilot, "I will reproduce it first.")
+        await expect(pilot, "I will reproduce it first.")
         assert app.current_mode == "traces"
 
 
@@ -98,10 +98,10 @@ async def test_asks_show_state_in_words_and_the_activity_of_the_step(paths: Path
         for part in ("… queued", "… running", "▲ needs you", "✓ published", "· rejected", "→ v15", "price unknown"):
             assert part in shown, part
         await press(pilot, "j")
-        await until(pilot, "qwen3:8b wrote 1 skill, 1 rule")
+        await expect(pilot, "qwen3:8b wrote 1 skill, 1 rule")
         busy.activity.append({"at": None, "kind": "reach", "text": "pi ended with 0", "failed": False})
         busy.emit("step_activity", scenario="coding", step=32)
-        await until(pilot, "pi ended with 0")
+        await expect(pilot, "pi ended with 0")
 
 
 async def test_versions_show_the_chain_with_the_attempts_between(paths: Paths, busy: DaemonFake) -> None:
@@ -115,7 +115,7 @@ async def test_versions_show_the_chain_with_the_attempts_between(paths: Paths, b
         for part in ("harness/rules/bugs.md", "notify.ts", "code", "not tested: tasks", "GATE", "▲ v15"[2:]):
             assert part in shown, part
         await press(pilot, "j", "j", "j", "j")
-        shown = await until(pilot, "the rule was already in pi's request")
+        shown = await expect(pilot, "the rule was already in pi's request")
         assert "+ Answer at length." in shown
 
 
@@ -130,27 +130,27 @@ async def test_d_compares_with_another_version(paths: Paths, busy: DaemonFake) -
     busy.differences["v12", "v15"] = [{"path": "harness/rules/new.md", "status": "added", "hunks": "+brand new\n"}]
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "d", *"v12", "enter")
-        shown = await until(pilot, "compared with v12")
+        shown = await expect(pilot, "compared with v12")
         assert "+ brand new" in shown
 
 
 async def test_the_filter_narrows_counts_and_is_cleared_by_esc(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (_, pilot):
         await press(pilot, "slash", *"flaky")
-        shown = await until(pilot, "1 of 8")
+        shown = await expect(pilot, "1 of 8")
         assert "write release" not in shown
         await press(pilot, "enter", "escape")
-        shown = await until(pilot, "8 calls")
+        shown = await expect(pilot, "8 calls")
         assert "write release" in shown
         await press(pilot, "slash", *"zzz")
-        await until(pilot, 'nothing matches "zzz"')
+        await expect(pilot, 'nothing matches "zzz"')
 
 
 async def test_letters_in_the_filter_are_text_and_not_actions(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths) as (app, pilot):
         await press(pilot, "slash", *"q+p12a")
         assert app.is_running and app.current_mode == "traces" and not busy.reports[1:]
-        await until(pilot, 'nothing matches "q+p12a"')
+        await expect(pilot, 'nothing matches "q+p12a"')
 
 
 async def test_empty_lists_say_what_fills_them(paths: Paths, fake: DaemonFake) -> None:
@@ -164,10 +164,10 @@ async def test_the_scenario_chooser_narrows_what_is_listed(paths: Paths, busy: D
     async with opened(paths) as (app, pilot):
         assert "all scenarios" in screen(app) and "from another place" in screen(app)
         await press(pilot, "s", *"papers", "enter")
-        shown = await until(pilot, "1 call · papers")
+        shown = await expect(pilot, "1 call · papers")
         assert "why is the build" not in shown
         await press(pilot, "s", *"all", "enter")
-        await until(pilot, "why is the build")
+        await expect(pilot, "why is the build")
 
 
 async def test_the_first_scenario_is_one_with_calls(paths: Paths, busy: DaemonFake) -> None:
@@ -180,7 +180,7 @@ async def test_narrow_shows_one_column_and_enter_turns_the_page(paths: Paths, bu
         await press(pilot, "j")
         assert "I will reproduce it first." not in screen(app)
         await press(pilot, "enter")
-        shown = await until(pilot, "I will reproduce it first.")
+        shown = await expect(pilot, "I will reproduce it first.")
         assert "write release notes" not in shown
         await press(pilot, "escape")
         assert "write release notes" in screen(app)

@@ -12,7 +12,7 @@ import pytest
 from reef.client import Client, wait_stopped
 from reef.paths import Paths, write_atomic
 from tests.http.running import Home, start_upstream
-from tests.tui.looking import opened, press, screen, until
+from tests.tui.looking import expect, expect_gone, opened, press, screen
 
 
 @pytest.fixture
@@ -39,16 +39,16 @@ def call(home: Home, text: str) -> str:
 async def test_a_call_is_seen_rated_and_the_rating_is_stored_as_the_persons(home: Home) -> None:
     receipt = call(home, "hello [/foo] \x1b]52;c;eA\x07")
     async with opened(home.paths) as (_, pilot):
-        await until(pilot, "hello [/foo] ␛]52")
+        await expect(pilot, "hello [/foo] ␛]52")
         call(home, "a second one")
-        await until(pilot, "a second one")
+        await expect(pilot, "a second one")
         await press(pilot, "G", "plus")
-        await until(pilot, "rated good")
+        await expect(pilot, "rated good")
         with Client.connect(home.paths, start=False) as client:
             report = client.record(receipt)["reports"][0]
             assert report["score"] == 1.0 and report["source"] == "person"
             await press(pilot, "z")
-            await until(pilot, "taken back")
+            await expect(pilot, "taken back")
             assert client.record(receipt)["score"] is None
 
 
@@ -57,12 +57,12 @@ async def test_a_stream_is_followed_while_it_comes(home: Home) -> None:
     async with opened(home.paths) as (_, pilot):
         reading = threading.Thread(target=httpx.post, args=(f"{home.url}/v1/chat/completions",), kwargs={"json": body})
         reading.start()
-        await until(pilot, "… running")
-        shown = await until(pilot, "word5 ")
+        await expect(pilot, "… running")
+        shown = await expect(pilot, "word5 ")
         assert "… still answering" in shown and "word59" not in shown
         reading.join()
-        shown = await until(pilot, "word59")
-        assert "… running" not in await until(pilot, "first byte")
+        await expect(pilot, "word59")
+        await expect_gone(pilot, "… running")
 
 
 async def test_u_starts_the_daemon_and_the_place_comes_alive(tmp_path: Path, paths: Paths) -> None:
@@ -71,10 +71,10 @@ async def test_u_starts_the_daemon_and_the_place_comes_alive(tmp_path: Path, pat
     write_atomic(paths.config_file, settings.encode())
     try:
         async with opened(paths) as (_, pilot):
-            await until(pilot, "○ down")
+            await expect(pilot, "○ down")
             await press(pilot, "u")
-            await until(pilot, "● up", seconds=30)
-            await until(pilot, "no calls yet")
+            await expect(pilot, "● up", seconds=30)
+            await expect(pilot, "no calls yet")
     finally:
         with Client.connect(paths, start=False) as client:
             client.stop(now=True)
@@ -85,19 +85,19 @@ async def test_u_starts_the_daemon_and_the_place_comes_alive(tmp_path: Path, pat
 
 async def test_an_ask_is_filed_followed_and_cancelled_and_its_step_keeps_a_row(home: Home) -> None:
     async with opened(home.paths, "asks") as (_, pilot):
-        await until(pilot, "no asks yet")
+        await expect(pilot, "no asks yet")
         await press(pilot, "a", *"be brief [[slow 20s]]", "ctrl+s")
-        await until(pilot, "… running")
-        await until(pilot, "ACTIVITY")
+        await expect(pilot, "… running")
+        await expect(pilot, "ACTIVITY")
         await press(pilot, "x", "enter")
-        await until(pilot, "· cancelled", seconds=20)
+        await expect(pilot, "· cancelled", seconds=20)
         await press(pilot, "5")
-        shown = await until(pilot, "· s1")
+        shown = await expect(pilot, "· s1")
         assert "● served" in shown and "cancelled" in shown
 
 
 async def test_a_refused_ask_shows_the_daemons_words(home: Home) -> None:
     async with opened(home.paths, "asks") as (app, pilot):
         await press(pilot, "a", *("sk-" + "a" * 24), "ctrl+s")
-        await until(pilot, "credential")
+        await expect(pilot, "credential")
         assert "a" * 24 not in screen(app)

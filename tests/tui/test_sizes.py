@@ -6,7 +6,7 @@ import pytest
 
 from reef.paths import Paths
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import opened, press, screen, still, until
+from tests.tui.looking import expect, opened, press, screen, still
 
 STORM = ((149, 40), (80, 24), (70, 24), (40, 10), (20, 5), (1, 1), (2, 60), (200, 1), (120, 40))
 DIALOGS = {"now": ("question_mark",), "traces": ("n", "slash"), "asks": ("x",), "versions": ("p", "d")}
@@ -43,7 +43,7 @@ async def test_cursor_and_typed_text_are_there_after_growing_back(paths: Paths, 
         for size in ((20, 5), (1, 1), (120, 40)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-        await until(pilot, "half a sentence")
+        await expect(pilot, "half a sentence")
         await press(pilot, "escape")
         assert app.place is not None and app.place.current == row
 

@@ -98,9 +98,8 @@ class Anywhere:
 
         def queued(reply: Json) -> None:
             self.unsent_ask = ""
-            self.app.say(
-                f"ask #{reply.get('number')} queued · price unknown until its step runs · 3 shows it, x there cancels"
-            )
+            shows = f"{self.app.key('place_asks')} shows it"
+            self.app.say(f"ask #{reply.get('number')} queued · price unknown until its step runs · {shows}")
             if self.app.place is not None:
                 self.app.place.reload()
 
@@ -111,7 +110,7 @@ class Anywhere:
     def rated(self, report: str, said: str) -> None:
         """A rating was stored: say so, with the way back."""
         self.last_report = (report, said)
-        self.app.say(f"{said} · {self.app.key_of(actions.BY_ID['undo'])} takes it back")
+        self.app.say(f"{said} · {self.app.key('undo')} takes it back")
 
     def do_undo(self) -> None:
         if self.last_report is None:
@@ -182,7 +181,7 @@ class Anywhere:
         options = [
             (
                 action.id,
-                {"name": f"{actions.GROUPS[action.group]}: {action.help}", "more": "", "key": self.app.key_of(action)},
+                {"name": f"{actions.GROUPS[action.group]}: {action.help}", "more": "", "key": self.app.key(action.id)},
             )
             for action in sorted(actions.offered(place.place), key=lambda action: action.group in QUIET)
             if action.id != "palette"

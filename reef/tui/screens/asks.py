@@ -47,7 +47,7 @@ class Asks(Place):
                 (" · ", "faint"),
                 ('reef ask "…"', "code"),
                 (" or press ", "dim"),
-                ("a", "key"),
+                (self.reef.key("ask"), "key"),
             ],
         )
 
@@ -102,7 +102,7 @@ class Asks(Place):
 
     def _cancel(self, ask: str, number: Any) -> None:
         def done(_: Json) -> None:
-            self.reef.say(f"ask #{number} cancelled · a asks again")
+            self.reef.say(f"ask #{number} cancelled · {self.reef.key('ask')} asks again")
             self.reload()
 
         self.background("cancel", lambda: self.reef.source.call("cancel_ask", ask), done)

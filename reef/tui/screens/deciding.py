@@ -108,7 +108,7 @@ class Deciding(_Base):
         seen = head["version"] if head is not None else None
 
         def done(reply: Json) -> None:
-            undo = f" · R on v{seen} undoes it" if seen is not None else ""
+            undo = f" · {self.reef.key('rollback')} on v{seen} undoes it" if seen is not None else ""
             self.reef.say(f"{cells.line(scenario, 40)} {verb} v{reply['version']}{undo}")
             self.reload()
             self.reef.refresh_status()
@@ -135,7 +135,11 @@ class Deciding(_Base):
         def done(installed: Json) -> None:
             self.reef.tell("")
             if installed.get("changed"):
-                before = f" · i on v{seen} undoes it" if seen not in (None, installed.get("version")) else ""
+                before = (
+                    f" · {self.reef.key('install')} on v{seen} undoes it"
+                    if seen not in (None, installed.get("version"))
+                    else ""
+                )
                 self.reef.say(f"installed v{installed.get('version')} for {adapter} · start it: reef-{adapter}{before}")
             else:
                 self.reef.say(f"v{installed.get('version')} was installed for {adapter} already; nothing changed")

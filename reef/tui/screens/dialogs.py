@@ -49,7 +49,6 @@ class Reading(Dialog[None]):
         yield Document(id="reading")
 
     def on_mount(self) -> None:
-        super().on_mount()
         page = self.query_one(Document)
         page.show("reading", self.blocks)
         page.focus()
@@ -86,7 +85,6 @@ class Confirm(Dialog[bool]):
         yield Document(id="change")
 
     def on_mount(self) -> None:
-        super().on_mount()
         page = self.query_one(Document)
         page.show("change", self.blocks)
         page.focus()
@@ -129,7 +127,6 @@ class Writing(Dialog[str]):
         yield PlainArea(self.text, soft_wrap=True, tab_behavior="focus", compact=True, show_line_numbers=False)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one("#about", Bar).show([(cells.line(self.about, 200), "dim")])
         area = self.query_one(PlainArea)
         # A plain content object: a placeholder given as text would be read as markup.
@@ -170,7 +167,6 @@ class Choosing(Dialog[str]):
         yield RowList(columns, _choice_cells, id="choices", titles=False)
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.query_one(RowList).can_focus = False
         self.query_one(Input).focus()
         self._narrow("")

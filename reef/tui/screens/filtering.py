@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.timer import Timer
 from textual.widgets import Input
 
@@ -41,15 +40,15 @@ class Filtering(_Base):
         field.disabled = False
         field.focus()
 
-    @on(Input.Changed, "#filter")
-    def filter_changed(self, event: Input.Changed) -> None:
+    def filter_typed(self, event: Input.Changed) -> None:
+        """The text changed: filter once the person pauses."""
         event.input.styles.width = max(6, min(cells.width(event.value) + 2, 40))
         if self._filter_timer is not None:
             self._filter_timer.stop()
         self._filter_timer = self.set_timer(FILTER_DELAY_S, lambda: self._filter(event.value))
 
-    @on(Input.Submitted, "#filter")
-    def filter_taken(self, event: Input.Submitted) -> None:
+    def filter_submitted(self, event: Input.Submitted) -> None:
+        """Enter: filter now, and give the keys back to the list."""
         self._filter(event.value)
         if not self.text:
             self._close_filter()

@@ -14,6 +14,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.timer import Timer
+from textual.widgets import Input
 
 from reef.tui import actions, cells
 from reef.tui.lines import Block, Column, Row, Span
@@ -52,7 +53,7 @@ class Place(Filtering, Copying, ReefScreen):
     Place #body { height: 1fr; width: 100%; }
     Place #page { border-left: solid $reef-rule; width: 1fr; }
     Place #list { width: 1fr; }
-    Place.-wide #list { width: 58%; }
+    Place.-wide #list { width: 50%; }
     Place.-ascii #page { border-left: ascii $reef-rule; }
     Place.-narrow #page, Place.-too-narrow #page { display: none; border-left: none; }
     Place.-narrow.-reading #page, Place.-too-narrow.-reading #page { display: block; }
@@ -232,6 +233,15 @@ class Place(Filtering, Copying, ReefScreen):
     def clicked(self) -> None:
         self.do_open()
 
+    # Textual collects handlers from its own classes only, so these stand here and not in the mixin.
+    @on(Input.Changed, "#filter")
+    def filter_changed(self, event: Input.Changed) -> None:
+        self.filter_typed(event)
+
+    @on(Input.Submitted, "#filter")
+    def filter_taken(self, event: Input.Submitted) -> None:
+        self.filter_submitted(event)
+
     @on(Header.Chosen)
     def chosen(self, event: Header.Chosen) -> None:
         self.reef.go(event.number)
@@ -247,8 +257,8 @@ class Place(Filtering, Copying, ReefScreen):
         header.refresh()
         self.query_one("#title-bar", Bar).show(self.title_left(), [self.title_right()])
         found = [action for action in actions.offered(self.place) if action.label and action.id not in LAST_KEYS]
-        keys = [(self.reef.key_of(a), a.label) for a in sorted(found, key=lambda action: action.weight)]
-        last = [(self.reef.key_of(actions.BY_ID[name]), actions.BY_ID[name].label) for name in LAST_KEYS]
+        keys = [(self.reef.key(a.id), a.label) for a in sorted(found, key=lambda action: action.weight)]
+        last = [(self.reef.key(name), actions.BY_ID[name].label) for name in LAST_KEYS]
         self.query_one("#keys", KeyLine).show_keys(keys, last)
 
     def title_left(self) -> list[Span]:
@@ -263,7 +273,7 @@ class Place(Filtering, Copying, ReefScreen):
             where = cells.line(self.reef.read_scenario or "all scenarios", 40)
             spans.append((f" · {where}", "dim"))
         if window.above:
-            spans.append((f"  ↑ {window.above:,} newer · {self.reef.key_of(actions.BY_ID['top'])}", "accent"))
+            spans.append((f"  ↑ {window.above:,} newer · {self.reef.key('top')}", "accent"))
         return spans
 
     def whole(self) -> int:
@@ -274,7 +284,7 @@ class Place(Filtering, Copying, ReefScreen):
         """Whether the list follows."""
         if "pause" not in {action.id for action in actions.offered(self.place)}:
             return []
-        key = self.reef.key_of(actions.BY_ID["pause"])
+        key = self.reef.key("pause")
         if self.paused:
             return [(f"paused · {self.missed} new", "accent"), (f" · {key} follows ", "dim")]
         if not self.reef.is_up:

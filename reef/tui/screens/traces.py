@@ -28,6 +28,7 @@ class Traces(Rating, Place):
     number: ClassVar[int] = 2
     columns: ClassVar[Sequence[Column]] = records.COLUMNS
     BINDINGS = actions.bindings(actions.offered("traces"))
+    DEFAULT_CSS = "Traces.-wide #list { width: 58%; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +38,6 @@ class Traces(Rating, Place):
         """Receipt to put the cursor on when its row is there."""
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(OPEN_S, self._follow_open)
 
     def _follow_open(self) -> None:
@@ -102,7 +102,7 @@ class Traces(Rating, Place):
     def title_right(self) -> list[Span]:
         right = super().title_right()
         if self.view != "conversation":
-            return [(f"raw {self.view} · {self.reef.key_of(actions.BY_ID['raw'])} goes on   ", "accent"), *right]
+            return [(f"raw {self.view} · {self.reef.key('raw')} goes on   ", "accent"), *right]
         return right
 
     def do_raw(self) -> None:

@@ -55,7 +55,7 @@ class Versions(Deciding, Place):
                 (" · ", "faint"),
                 ('reef ask "…"', "code"),
                 (" or press ", "dim"),
-                ("a", "key"),
+                (self.reef.key("ask"), "key"),
             ],
         )
 

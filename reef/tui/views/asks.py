@@ -103,7 +103,7 @@ def _standing(known: Json, word: str, role: str) -> list[Line]:
         if isinstance(said, str) and said.strip():
             lines += paragraph(cells.shown(said.strip()), role)
     if known.get("state") == "queued":
-        lines.append(Line.of(("price unknown until the step runs; x cancels", "dim")))
+        lines.append(Line.of(("price unknown until the step runs", "dim")))
     return [*lines, Line()]
 
 

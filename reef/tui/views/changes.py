@@ -13,6 +13,7 @@ Json = dict[str, Any]
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _STATUS = {"added": "new", "removed": "removed", "changed": "changed"}
 GAP_MARK = "  …"
+NO_NEWLINE = "  (no newline at the end)"
 ALIKE = 0.5
 """How much of two lines must be the same words for the rest to be marked."""
 NEAR = 5
@@ -46,7 +47,10 @@ def _file(file: Json) -> Block:
     if is_code(path):
         spans.append(("  code", "accent"))
     hunks = str(file.get("hunks") or "")
-    return Block(f"file-{path}", Line(tuple(spans), hang=2), [*hunk_lines(hunks), Line()], folded=False, copy=hunks)
+    lines = hunk_lines(hunks)
+    if status == "added":
+        lines = [line for line in lines if line.text != NO_NEWLINE]
+    return Block(f"file-{path}", Line(tuple(spans), hang=2), [*lines, Line()], folded=False, copy=hunks)
 
 
 def counts(hunks: str) -> tuple[int, int]:
@@ -90,7 +94,7 @@ def _context(line: str) -> list[Line]:
         section = line.rpartition("@@")[2].strip()
         return [Line.of((f"{GAP_MARK} {cells.line(section, 80)}".rstrip(), "faint"))]
     if line.startswith("\\"):
-        return [Line.of(("  (no newline at the end)", "faint"))]
+        return [Line.of((NO_NEWLINE, "faint"))]
     return [Line.of(("  " + cells.shown(line[1:]), "dim"), hang=2)] if line else []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from reef.tui import cells, figures
@@ -46,7 +47,7 @@ def raw(name: str, body: bytes | None) -> list[Block]:
         return [Block("raw", None, [Line.of((f"no {name} is stored", "dim"))])]
     value = _parsed(body)
     text = body.decode("utf-8", "replace") if value is None else json.dumps(value, ensure_ascii=False, indent=2)
-    how = "as stored" if value is None else "indented for reading; e writes the exact bytes"
+    how = "as stored" if value is None else "indented for reading; the export has the exact bytes"
     lines = [Line.of((f"raw {name} · {figures.size(len(body))} · {how}", "dim")), Line()]
     return [Block("raw", None, lines + _text(text, "code"), copy=body.decode("utf-8", "replace"))]
 
@@ -60,6 +61,11 @@ def _parsed(body: bytes | None) -> Any:
         return None
 
 
+def line_count(text: str) -> int:
+    """Lines of a text, without making them."""
+    return text.count("\n") + 1
+
+
 def _unread(name: str, body: bytes) -> list[Block]:
     lines = [Line.of((f"this {name} is not a chat completion; it is shown raw", "accent")), Line()]
     return [Block(f"unread-{name}", None, lines + _text(body.decode("utf-8", "replace"), "code"))]
@@ -70,7 +76,7 @@ def _text(text: str, role: str = "", indent: int = 0) -> list[Line]:
     lines = paragraph(cells.shown(short), role, indent)
     if len(short) < len(text):
         left = figures.count(len(text) - len(short))
-        lines.append(Line.of((" " * indent + f"… {left} more characters; e writes all of it to a file", "dim")))
+        lines.append(Line.of((" " * indent + f"… {left} more characters; the export has all of it", "dim")))
     return lines
 
 
@@ -101,17 +107,20 @@ def _message(key: str, message: Json, results: dict[str, Json], paired: set[str]
             return []
         return [_result(f"{key}-result", "a tool's result without its call", content, inside)]
     if role == "user":
-        body = [*_text(content, indent=2), Line()]
-        return [Block(key, Line.of(("you", "you")), body, inside=inside, copy=content)]
+        head = Line.of(("you", "you"))
+        return [Block(key, head, lambda: [*_text(content, indent=2), Line()], inside=inside, copy=content)]
     return _assistant(key, message, content, results, paired, inside)
 
 
 def _system(key: str, content: str, inside: str | None) -> Block:
-    lines = [*_text(content, "dim", indent=2), Line()]
+    count = line_count(content)
     first = cells.line(content, 120)
-    long = len(lines) > 2
-    head = Line.of(("system  ", "heading"), (f"({len(lines) - 1} lines, enter)  {first}" if long else "", "dim"))
-    return Block(key, head, lines, folded=True if long else None, inside=inside, copy=content)
+    head = Line.of(("system  ", "heading"), (f"({count} lines, enter)  {first}" if count > 1 else "", "dim"))
+
+    def body() -> list[Line]:
+        return [*_text(content, "dim", indent=2), Line()]
+
+    return Block(key, head, body, folded=True if count > 1 else None, inside=inside, copy=content)
 
 
 def _assistant(
@@ -122,11 +131,12 @@ def _assistant(
     found = [Block(f"{key}-head", head, (), inside=inside, copy=content)]
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if isinstance(reasoning, str) and reasoning.strip():
-        lines = _text(reasoning.strip(), "dim", indent=4)
-        head = Line.of(("  reasoning  ", "dim"), (f"({figures.many(len(lines), 'line')}, enter)", "faint"))
-        found.append(Block(f"{key}-reasoning", head, lines, folded=True, inside=inside, copy=reasoning))
+        said = reasoning.strip()
+        head = Line.of(("  reasoning  ", "dim"), (f"({figures.many(line_count(said), 'line')}, enter)", "faint"))
+        body = partial(_text, said, "dim", 4)
+        found.append(Block(f"{key}-reasoning", head, body, folded=True, inside=inside, copy=reasoning))
     if content.strip():
-        found.append(Block(key, None, _text(content.strip("\n"), indent=2), inside=inside, copy=content))
+        found.append(Block(key, None, partial(_text, content.strip("\n"), "", 2), inside=inside, copy=content))
     calls = message.get("tool_calls")
     for number, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict):
@@ -143,25 +153,32 @@ def _tool_call(key: str, call: Json, results: dict[str, Json], paired: set[str],
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     result = results.get(str(call.get("id")))
     head = Line.of((f"  {name}  ", "strong"), (cells.line(argument_summary(text), 300), "code"))
-    body = _text(pretty(text), "code", indent=6)
     if result is None:
         brief = Line.of(("      no result recorded", "dim"))
-        return Block(key, head, body, folded=True, brief=brief, inside=inside, copy=text)
+        given = partial(_arguments, text)
+        return Block(key, head, given, folded=True, brief=brief, inside=inside, copy=text)
     paired.add(str(call.get("id")))
-    content = content_text(result.get("content"))
-    lines = _text(content.rstrip("\n"), "dim", indent=6)
+    content = content_text(result.get("content")).rstrip("\n")
+    count = line_count(content)
     # The last line of what a tool printed says most often how it went.
-    last = next((part for part in reversed(content.split("\n")) if part.strip()), "")
-    count = f"({len(lines)} lines, enter)  " if len(lines) > 1 else ""
-    brief = Line.of(("    → ", "faint"), (count, "faint"), (cells.line(last, 200) or "empty", "dim"))
-    body = [*body, Line.of(("    result", "heading")), *lines]
+    last = next((part for part in reversed(content[-4000:].split("\n")) if part.strip()), "")
+    more = f"({count} lines, enter)  " if count > 1 else ""
+    brief = Line.of(("    → ", "faint"), (more, "faint"), (cells.line(last, 200) or "empty", "dim"))
+
+    def body() -> list[Line]:
+        return [*_arguments(text), Line.of(("    result", "heading")), *_text(content, "dim", indent=6)]
+
     return Block(key, head, body, folded=True, brief=brief, inside=inside, copy=content)
 
 
+def _arguments(text: str) -> list[Line]:
+    return _text(pretty(text), "code", indent=6)
+
+
 def _result(key: str, title: str, content: str, inside: str | None) -> Block:
-    lines = _text(content.rstrip("\n"), "dim", indent=4)
     head = Line.of((f"  {title}  ", "dim"), (cells.line(content, 60), "dim"))
-    return Block(key, head, lines, folded=len(lines) > LONG or None, inside=inside, copy=content)
+    body = partial(_text, content.rstrip("\n"), "dim", 4)
+    return Block(key, head, body, folded=line_count(content) > LONG or None, inside=inside, copy=content)
 
 
 def _tools_offered(tools: Any) -> list[Block]:
@@ -173,8 +190,7 @@ def _tools_offered(tools: Any) -> list[Block]:
         if isinstance(tool, dict) and isinstance(tool.get("function"), dict)
     ]
     head = Line.of((figures.many(len(tools), "tool") + " offered  ", "dim"), (", ".join(names)[:200], "faint"))
-    body = _text(json.dumps(tools, ensure_ascii=False, indent=2), "dim", indent=4)
-    return [Block("tools", head, [*body, Line()], folded=True)]
+    return [Block("tools", head, lambda: [*_text(json.dumps(tools, indent=2), "dim", indent=4), Line()], folded=True)]
 
 
 def _reply(record: Json, response: bytes | None) -> list[Block]:

@@ -116,16 +116,14 @@ def blocks(version: Json, parent: int | None, files: list[Json] | None, whole: J
     """The page of a version: where it comes from, what it changed, what the gate saw and did not test."""
     word, role = state(version)
     number = version.get("version")
-    title: list[Span] = [(f"v{number}  ", "strong"), (what(version), "")]
-    if word:
-        title.append((f"  {word}", role))
+    title: list[Span] = [(f"v{number}  ", "strong"), (f"{word}  " if word else "", role), (what(version), "")]
     lines = [Line(tuple(title), hang=2), _origin(version, parent)]
     for ask in version.get("asks") or ():
         if isinstance(ask, dict):
             said = cells.line(ask.get("text") or "", 300)
             lines.append(Line.of((f"why  ask #{ask.get('number')}  ", "dim"), f'"{said}"', hang=5))
     if word.startswith("▲"):
-        lines.append(Line.of(("p serves it · i installs it · nothing runs before you say yes", "accent")))
+        lines.append(Line.of(("waits for your yes; none of its code runs before", "accent")))
     for need in version.get("requires") or ():
         lines.append(Line.of(("needs  ", "dim"), cells.line(need, 200), hang=7))
     found = [Block("facts", None, [*lines, Line()], copy=str(version.get("release_id") or ""))]

@@ -131,7 +131,9 @@ class Document(Painted, can_focus=True):
         if at < len(self._lines):
             self.cursor = at
             self._settle()
-            self.toggle()
+            block = self._lines[at].block
+            if at == 0 or self._lines[at - 1].block != block or self.folded(self.blocks[block]):
+                self.toggle()
 
     # layout and painting
 
@@ -155,9 +157,7 @@ class Document(Painted, can_focus=True):
                 self._add_head(number, block, folded, columns)
             for line in () if folded else block.lines():
                 if len(self._lines) >= MOST_LINES:
-                    self._add(
-                        number, Line.of(("… the rest is not painted; e writes all of it to a file", "dim")), columns
-                    )
+                    self._add(number, Line.of(("… the rest is not painted; the export has all of it", "dim")), columns)
                     return
                 self._add(number, line, columns)
 

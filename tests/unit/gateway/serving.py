@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import sqlite3
 import time
@@ -95,15 +96,16 @@ class Serving:
         """Send exact bytes."""
         found = {"content-type": "application/json", **(headers or {})}
         target = yarl.URL(f"{self.url}{path}{query}", encoded=True)
-        async with self.client.post(target, data=body, headers=found) as reply:
-            data = b""
+        data = io.BytesIO(body) if len(body) > 1 << 20 else body
+        async with self.client.post(target, data=data, headers=found) as reply:
+            received = b""
             broken = False
             try:
                 async for piece in reply.content.iter_any():
-                    data += piece
+                    received += piece
             except aiohttp.ClientPayloadError:
                 broken = True
-            return Reply(reply.status, {name.lower(): value for name, value in reply.headers.items()}, data, broken)
+            return Reply(reply.status, {name.lower(): value for name, value in reply.headers.items()}, received, broken)
 
     def seen(self, event: str = "request") -> list[dict[str, Any]]:
         """What the model server has logged."""

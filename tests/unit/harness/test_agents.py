@@ -72,6 +72,15 @@ def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry
     assert (made["npm_config_registry"], made["HOME"]) == ("http://mine", "/people/me")
     assert made["PATH"] == "/n/bin:/bin"
     assert made["npm_config_ignore_scripts"] == "true"
+    assert "NODE_EXTRA_CA_CERTS" not in made
+
+
+def test_npm_trusts_the_authority_that_pip_and_git_were_told_of(paths: Paths) -> None:
+    found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
+    made = node.npm_environment(found, paths, {"SSL_CERT_FILE": "/ca/all.pem"})
+    assert made["NODE_EXTRA_CA_CERTS"] == "/ca/all.pem"
+    both = {"SSL_CERT_FILE": "/ca/all.pem", "NODE_EXTRA_CA_CERTS": "/ca/node.pem"}
+    assert node.npm_environment(found, paths, both)["NODE_EXTRA_CA_CERTS"] == "/ca/node.pem"
 
 
 @pytest.mark.parametrize(

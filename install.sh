@@ -30,7 +30,28 @@ short() {
 
 # done_line WHAT SECONDS MEGABYTES
 done_line() {
-    printf '  ✓ %-22s %4s s %6s MB\n' "$1" "$2" "$3"
+    printf '  ✓ %-20s %4s s %6s MB\n' "$1" "$2" "$3"
+}
+
+# tick WHAT: shows on a terminal how long WHAT takes, until `tock`.
+tick() {
+    TICKER=
+    if [ ! -t 1 ] || [ "${TERM:-dumb}" = dumb ]; then return 0; fi
+    began=$(now)
+    # It looks for this script, so that it does not outlive one that was killed.
+    while kill -0 "$$" 2>/dev/null; do
+        printf '\r  … %-20s %4s s' "$1" "$(($(now) - began))"
+        sleep 1
+    done &
+    TICKER=$!
+}
+
+tock() {
+    [ -n "${TICKER:-}" ] || return 0
+    kill "$TICKER" 2>/dev/null || true
+    wait "$TICKER" 2>/dev/null || true
+    TICKER=
+    printf '\r\033[K'
 }
 
 now() {
@@ -220,6 +241,7 @@ keep_rustup_out() {
 # logged COMMAND…: its output goes to the log; a failure shows the end of it.
 logged() {
     "$@" >>"$LOG" 2>&1 && return
+    tock
     tail -n 15 "$LOG" >&2
     fail "$1 ${2:-} ${3:-} did not succeed (whole output: $(short "$LOG"))" "$0 again, once the cause above is gone"
 }
@@ -264,6 +286,7 @@ take_lock() {
 
 leave() {
     trap - EXIT INT TERM HUP
+    tock
     rm -rf -- "$DATA/install.lock" "${SCRATCH:-$DATA/install.lock}"
 }
 
@@ -283,6 +306,7 @@ check_link() {
 
 install_packages() {
     started=$(now)
+    tick "python environment"
     rm -f -- "$VENV/source"
     # An environment whose Python is gone or changed cannot be mended, only made again.
     "$VENV/bin/python" -c 'import pip' >/dev/null 2>&1 || make_environment "$VENV"
@@ -294,6 +318,7 @@ install_packages() {
     fi
     "$VENV/bin/reef" --version >/dev/null || fail "the installed reef does not start" "rm -r $(short "$VENV") && $0"
     echo "$1" >"$VENV/source"
+    tock
     done_line "python environment" "$(($(now) - started))" "$(megabytes "$VENV")"
 }
 
@@ -308,7 +333,7 @@ install_reef() {
         make_folders
         take_lock
         clear_python_variables
-        say "reef $VERSION · installing into $(short "$DATA") (first time: about 40 s)"
+        say "reef $VERSION · installing into $(short "$DATA") (first time: about 1 min)"
         install_packages "$stamp"
         leave
         [ ! -f "$STATE/daemon.json" ] || say "  - the daemon still runs what was there before: reef down && reef up"
@@ -353,6 +378,7 @@ prepare_tests() {
         return
     fi
     started=$(now)
+    tick "test environment"
     make_environment "$TESTS"
     group=$("$PYTHON" - "$HERE/pyproject.toml" <<'PYTHON'
 import sys, tomllib
@@ -365,6 +391,7 @@ PYTHON
     # shellcheck disable=SC2086
     add_packages "$TESTS" --editable "$HERE" $group
     echo "$stamp" >"$TESTS/source"
+    tock
     done_line "test environment" "$(($(now) - started))" "$(megabytes "$TESTS")"
 }
 
@@ -457,12 +484,20 @@ remove_commands() {
     fi
 }
 
+# remove FOLDER: it holds many files, so it says first what takes its time.
+remove() {
+    [ -d "$1" ] || return 0
+    [ -t 1 ] || say "removing $(short "$1")"
+    tick "removing"
+    rm -rf -- "$1"
+    tock
+    say "removed $(short "$1")"
+}
+
 purge() {
     made=$(cat "$MADE" 2>/dev/null || true)
     for folder in "$CONFIG" "$DATA" "$STATE" "$CACHE"; do
-        [ -d "$folder" ] || continue
-        rm -rf -- "$folder"
-        say "removed $(short "$folder")"
+        remove "$folder"
     done
     # Deepest first; a folder that holds something else stays.
     printf '%s\n' "$made" | LC_ALL=C sort -ru | while IFS= read -r folder; do
@@ -476,14 +511,17 @@ uninstall() {
         say "reef is not installed in $(short "$DATA")"
         return
     fi
+    trap tock EXIT
+    trap 'tock; exit 130' INT TERM HUP
     remove_login
     stop_daemon
     remove_commands
     if [ "${1:-}" = --purge ]; then
         purge
     else
-        rm -rf -- "$VENV" "$CACHE"
-        say "removed $(short "$VENV")"
+        [ -d "$VENV" ] || say "reef's programs are not installed in $(short "$DATA")"
+        remove "$VENV"
+        remove "$CACHE"
         say "kept    $(short "$DATA") ($(megabytes "$DATA") MB: records, versions, agents) and $(short "$CONFIG")"
         say "all of  $0 uninstall --purge"
     fi
@@ -494,11 +532,13 @@ explain() {
 }
 
 usage() {
+    printf 'error: %s is not understood\n\n' "${0##*/} $ASKED" >&2
     explain >&2
     exit 2
 }
 
 main() {
+    ASKED=$*
     find_places
     keep_rustup_out
     command=${1:-install}

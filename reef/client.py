@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reef import __version__
+from reef import __version__, fetching
 from reef.discovery import (
     SESSION_VARIABLE,
     START_WAIT_S,
@@ -76,10 +76,16 @@ class Client:
         )
 
     @classmethod
-    def connect(cls, paths: Paths | None = None, start: bool | None = None) -> Client:
+    def connect(
+        cls,
+        paths: Paths | None = None,
+        start: bool | None = None,
+        told: Callable[[list[str]], None] | None = None,
+    ) -> Client:
         """The client of this home's daemon; `start` starts it when it is not running (None: `daemon.autostart`).
 
-        Raises DaemonUnreachable with the hint `reef up`.
+        It is started as the last `reef up` or `reef serve` did; `told` gets the parts of a line about that. Raises
+        DaemonUnreachable with the hint `reef up`, CredentialMissing when that start had a secret that is not set now.
         """
         places = paths or Paths.from_environ()
         found = running(places)
@@ -90,7 +96,7 @@ class Client:
                 start = load(paths=places).settings.daemon.autostart
             if not start:
                 raise DaemonUnreachable("the daemon is not running", "reef up")
-            found = start_daemon(places, {}, START_WAIT_S)
+            found = start_daemon(places, {"again": True}, START_WAIT_S, told)
         return cls(found, places)
 
     def __enter__(self) -> Client:
@@ -243,14 +249,14 @@ class Client:
     ) -> Iterator[Json]:
         """Install a version on this machine: `{"progress": …}` objects, then `{"installed": …}`."""
         body = _present(scenario=scenario, adapter=adapter, version=version, expected_head=expected_head)
-        return self._lines("/reef/harness/install", body)
+        return self._lines("/reef/harness/install", body | {"environment": fetching.of_caller()})
 
     def adapters(self) -> Json:
         return self._json("GET", "/reef/harness/adapters")
 
     def install_agent(self, name: str) -> Iterator[Json]:
         """Install the agent's own program: `{"progress": …}` objects, then `{"installed": …}`."""
-        return self._lines(f"/reef/agents/{_part(name)}", {})
+        return self._lines(f"/reef/agents/{_part(name)}", {"environment": fetching.of_caller()})
 
     # model calls
 

@@ -236,7 +236,8 @@ def recipe_folder(name: str, paths: Paths) -> Path:
     folders = search("recipes", paths)
     wanted = canonical_recipe(name).replace("-", "_")
     for folder in folders:
-        if (folder / wanted / "recipe.toml").is_file():
+        # A name is no path: a caller over HTTP must not choose which file of the disk is run.
+        if wanted.isidentifier() and (folder / wanted / "recipe.toml").is_file():
             return folder / wanted
     known = sorted({path.parent.name.replace("_", "-") for folder in folders for path in folder.glob("*/recipe.toml")})
     raise NotFound(f"there is no recipe {name!r} (known: {', '.join(known)})", "reef recipes list")

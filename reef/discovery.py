@@ -14,6 +14,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,11 +83,15 @@ def running(paths: Paths) -> Json | None:
     return found if found is not None and is_ours(found, paths) else None
 
 
-def start_daemon(paths: Paths, serve: Json, wait_s: float = START_WAIT_S) -> Json:
+def start_daemon(
+    paths: Paths, serve: Json, wait_s: float = START_WAIT_S, told: Callable[[list[str]], None] | None = None
+) -> Json:
     """Start the daemon in the background and wait until it answers.
 
-    `serve` is `{"flags": [[key, text]], "deployment": path|None}`. Returns the discovery facts; raises the error that
-    the daemon itself ended with, or DaemonUnreachable after `wait_s` seconds.
+    `serve` is `{"flags": [[key, text]], "deployment": path|None}`, or `{"again": True}` for a start as the last one
+    that a person made. `told` gets the parts of a line that says what was started, unless another process was quicker.
+    Returns the discovery facts; raises the error that the daemon itself ended with, or DaemonUnreachable after `wait_s`
+    seconds.
     """
     ensure_private(paths.state)
     left_out = (SESSION_VARIABLE, "REEF_SESSION_ID", "REEF_VERSION", "REEF_TREE", "REEF_WRAPPER", "REEF_SCENARIO")
@@ -105,9 +110,18 @@ def start_daemon(paths: Paths, serve: Json, wait_s: float = START_WAIT_S) -> Jso
                 stderr=errors,
                 start_new_session=True,
             )
-        return _wait_started(paths, child, complaints, wait_s)
+        found = _wait_started(paths, child, complaints, wait_s)
+        if told is not None and found["pid"] == child.pid:
+            told(_started(found))
+        return found
     finally:
         complaints.unlink(missing_ok=True)
+
+
+def _started(found: Json) -> list[str]:
+    engine = found.get("engine") or {}
+    named = " ".join(str(engine[key]) for key in ("name", "model") if engine.get(key))
+    return ["daemon started", str(found["url"]), f"engine {named} ({engine.get('reason')})"]
 
 
 def _wait_started(paths: Paths, child: subprocess.Popen[bytes], complaints: Path, wait_s: float) -> Json:

@@ -12,7 +12,7 @@ from reef.cli.look import OUT
 from reef.cli.scope import daemon, head_of, person_only, scenario, versions_of
 from reef.paths import Paths
 
-app = noun("Install a coding agent, or list them.")
+app = noun("Install a coding agent, or list them.", "reef agents list", "reef agents add pi")
 
 
 @command(app, "list", examples=("reef agents list", "reef agents list --json"))

@@ -122,6 +122,8 @@ def _is_a(error: Exception, name: str) -> bool:
 def _usage_sentence(error: Exception) -> str:
     shown = getattr(error, "format_message", None)
     text = str(shown() if callable(shown) else error).strip().rstrip(".")
+    for theirs, ours in (("No such command", "There is no command"), ("No such option:", "There is no flag")):
+        text = text.replace(theirs, ours)
     return text[:1].lower() + text[1:]
 
 

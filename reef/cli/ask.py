@@ -13,7 +13,7 @@ from reef.cli import output, watch
 from reef.cli.group import JsonOption, ScenarioOption, command, single
 from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, scenario
-from reef.errors import UsageError
+from reef.errors import InvalidInput, UsageError
 from reef.paths import Paths
 
 app = single()
@@ -30,9 +30,13 @@ _REQUIREMENT = re.compile(rf"({'|'.join(KINDS)}):([^=]+)(?:=(.+))?\Z", re.S)
     ),
 )
 def ask(
-    text: Annotated[str, typer.Argument(help="What should change, 1 to 4000 characters; `-` reads stdin.")],
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="What should change, 1 to 4000 characters; `-` reads stdin.")
+    ],
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Follow it until it is settled.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds that --wait waits.")] = 1800,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long --wait waits.")
+    ] = 1800,
     requires: Annotated[
         list[str] | None,
         typer.Option("--requires", metavar="KIND:NAME[=CHECK]", help=f"What it needs of you: {', '.join(KINDS)}."),
@@ -47,7 +51,9 @@ def ask(
     """
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)
-    words = sys.stdin.read().strip() if text == "-" else text
+    words = sys.stdin.read().strip() if text == ["-"] else " ".join(text)
+    if not words.strip():
+        raise InvalidInput("the ask is empty", 'reef ask "when I ask you to …"')
     needs = [requirement(item) for item in requires or []]
     with daemon(paths) as client:
         queued = client.train(name, words, session=os.environ.get("REEF_SESSION_ID"), requires=needs or None)
@@ -59,7 +65,7 @@ def ask(
             else:
                 output.say(f"{ERR.paint('next', 'dim')}   reef asks watch {queued.get('number')} -s {name}")
             return
-        now, status = watch.follow(client, queued["agent_record_id"], timeout)
+        now, status = watch.follow(client, queued["agent_record_id"], timeout, name)
     finish(now, status, name, json)
 
 

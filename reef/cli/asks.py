@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reef import needs
 from reef.cli import output, watch
 from reef.cli.ask import finish
 from reef.cli.group import JsonOption, ScenarioOption, command, noun
@@ -15,7 +16,11 @@ from reef.errors import NotFound
 from reef.ids import is_id
 from reef.paths import Paths
 
-app = noun("List, show, watch or cancel asks. An ask says in plain words what should change.")
+app = noun(
+    "List, show, watch or cancel asks. An ask says in plain words what should change.",
+    "reef asks list",
+    "reef asks show 3",
+)
 
 AskArgument = Annotated[str, typer.Argument(metavar="ASK", help="Number (`3` or `#3`) or id.")]
 
@@ -56,7 +61,10 @@ def show(ask: AskArgument, scenario_name: ScenarioOption = None, json: JsonOptio
     output.data(
         OUT.joined(f"ask #{row['number']}", f"scenario {row['scenario']}", _state(row), OUT.when(row["created_at"]))
     )
-    output.data(f"  {OUT.line(row['text'])}")
+    for line in OUT.folded(f"  {OUT.line(row['text'])}"):
+        output.data(line)
+    for need in row.get("requires") or []:
+        output.data(f"needs  {needs.shown(need)}")
     if row.get("reason"):
         output.data(f"why    {OUT.line(row['reason'])}")
     if row.get("step"):
@@ -68,7 +76,7 @@ def show(ask: AskArgument, scenario_name: ScenarioOption = None, json: JsonOptio
 @command(app, "watch", examples=("reef asks watch 3", "reef asks watch 3 --timeout 600"))
 def watch_ask(
     ask: AskArgument,
-    timeout: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait.")] = 1800,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")] = 1800,
     scenario_name: ScenarioOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -81,7 +89,7 @@ def watch_ask(
     name = scenario(paths, scenario_name, quiet=json)
     with daemon(paths, start=False) as client:
         ask_id = ask if is_id(ask) else client.ask(_number(ask), name)["id"]
-        now, status = watch.follow(client, ask_id, timeout)
+        now, status = watch.follow(client, ask_id, timeout, name)
     finish(now, status, name, json)
 
 

@@ -7,7 +7,7 @@ from reef.cli.group import JsonOption, command, noun
 from reef.cli.serve import ConfigOption, show_settings
 from reef.paths import Paths
 
-app = noun("Show every setting and where it came from.")
+app = noun("Show every setting and where it came from.", "reef config show", "reef config show --json")
 
 
 @command(app, "show", examples=("reef config show", "reef config show -c reef.yaml --json"))

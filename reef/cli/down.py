@@ -8,6 +8,7 @@ import typer
 
 from reef.cli import output
 from reef.cli.group import command, single
+from reef.cli.look import counted
 from reef.cli.scope import person_only
 from reef.client import Client, read_discovery, running, wait_stopped
 from reef.config import load
@@ -36,9 +37,14 @@ def down(now: Annotated[bool, typer.Option("--now", help="Cut running calls at o
     with Client(found, paths) as client:
         calls = _running_calls(client)
         client.stop(now)
-    if calls and not now:
-        output.say(f"waiting for {calls} running call{'s' if calls > 1 else ''}; a second `reef down` cuts them")
-    if not wait_stopped(found, paths, patience):
+    try:
+        if calls and not now:
+            output.say(f"waiting for {counted(calls, 'running call')}; a second `reef down` cuts them")
+        stopped = wait_stopped(found, paths, patience)
+    except KeyboardInterrupt:
+        output.say("the daemon goes on stopping; `reef down --now` cuts what still runs")
+        raise
+    if not stopped:
         raise Failed(f"the daemon (pid {found['pid']}) still runs after {patience:.0f} s", f"kill {found['pid']}")
     output.data("daemon stopped")
 

@@ -53,7 +53,8 @@ class Exchange:
 
 def tell(text: str = "") -> None:
     """One line of the transcript, at once: whoever reads it through a pipe watches it as well."""
-    output.data(text)
+    for line in OUT.folded(text):
+        output.data(line)
     output.flush()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from reef.cli import output
@@ -34,8 +36,10 @@ def tell(installed: dict[str, Any]) -> None:
     where = f"of scenario {OUT.line(installed['scenario'])} for {OUT.line(installed['adapter'])}"
     named = f"{done} v{installed['version']} {where}"
     output.data(OUT.joined(named, OUT.line(str(installed.get("path") or ""))))
-    wrapper = OUT.line(str(installed.get("wrapper") or f"reef-{installed['adapter']}"))
-    output.say(f"{ERR.paint('next', 'dim')}   {wrapper}")
+    place = str(installed.get("wrapper") or f"reef-{installed['adapter']}")
+    # As people type it, where the shell finds it.
+    typed = Path(place).name if shutil.which(Path(place).name) == place else place
+    output.say(f"{ERR.paint('next', 'dim')}   {OUT.line(typed)}")
 
 
 def adapter_of(client: Client, scenario: str, explicit: str | None) -> str:

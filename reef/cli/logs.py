@@ -24,7 +24,9 @@ _POLL_S = 0.25
 @command(app, examples=("reef logs -n 200", "reef logs -f"))
 def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are written, until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="COUNT", min=0, help="How many of the last lines.")
+    ] = 50,
 ) -> None:
     """Show the daemon's log.
 

@@ -7,6 +7,7 @@ RFC 3339 when piped; ids are short on a terminal and whole when piped.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,10 @@ _TWINS = {
     "→": "->",
     "✂": "cut",
 }
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
+_LABEL = re.compile(r" *\S+(?: \S+)? {2,}| +")
+_NARROWEST = 8
+_LAST = 16
 _UNITS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -98,23 +103,59 @@ class Look:
         return one_line(text, columns) if columns and self.terminal else one_line(text, 2000)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-        """Lines of an aligned table. The last column takes what is left of the line; `right` are flush right."""
+        """Lines of an aligned table; `right` are flush right.
+
+        For a person, the last column takes what is left of the line, and wide columns are cut where a narrow terminal
+        leaves it too little. A program gets every cell whole.
+        """
         if not rows:
             return []
-        widths = [max(width(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
-        left = self.columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
+        widths = [max(_shown(row[at]) for row in [heads, *rows]) for at in range(len(heads))]
+        room = self.columns - 2 * (len(widths) - 1)
+        while self.terminal and room - sum(widths[:-1]) < min(_LAST, widths[-1]) and max(widths[:-1]) > _NARROWEST:
+            widths[widths.index(max(widths[:-1]))] -= 1
+        widths[-1] = max(_NARROWEST, room - sum(widths[:-1]))
         lines = []
         for number, row in enumerate([heads, *rows]):
             cells = []
             for at, cell in enumerate(row):
-                if at == len(row) - 1:
-                    cells.append(cell if not self.terminal or width(cell) <= left else one_line(cell, max(8, left)))
-                    continue
-                pad = " " * (widths[at] - width(cell))
-                cells.append(pad + cell if at in right else cell + pad)
+                cut = self._cut(cell, widths[at])
+                pad = " " * (widths[at] - _shown(cut)) if at < len(row) - 1 else ""
+                cells.append(pad + cut if at in right else cut + pad)
             text = "  ".join(cells).rstrip()
             lines.append(self.paint(text, "dim") if number == 0 else text)
         return lines
+
+    def folded(self, text: str) -> list[str]:
+        """`text`, one line, as lines that fit: broken between words for a person, below the first word's column."""
+        if _shown(text) <= self.columns:
+            return [text]
+        label = _LABEL.match(text)
+        blanks = text[: len(text) - len(text.lstrip(" "))]
+        narrow = label is not None and label.end() < self.columns // 2
+        first = label.group() if label is not None and narrow else blanks
+        indent = " " * (_shown(first) if narrow else len(blanks) + 4 * bool(blanks))
+        lines, now = [], first
+        for word in text[len(first) :].split(" "):
+            joined = now + word if now in (first, indent) else f"{now} {word}"
+            if _shown(joined) > self.columns and now.strip():
+                lines.append(now.rstrip())
+                now = indent + word
+            else:
+                now = joined
+        return [*lines, now.rstrip()]
+
+    def _cut(self, cell: str, columns: int) -> str:
+        if not self.terminal or _shown(cell) <= columns:
+            return cell
+        paint = _PAINT.match(cell)
+        cut = one_line(_PAINT.sub("", cell), columns).replace("…", self.symbol("…")[:1])
+        return f"{paint.group()}{cut}\x1b[0m" if paint else cut
+
+
+def _shown(text: str) -> int:
+    """Columns that `text` takes on a terminal; colour takes none."""
+    return width(_PAINT.sub("", text)) if "\x1b" in text else width(text)
 
 
 OUT = Look("stdout")
@@ -159,6 +200,11 @@ def size(count: int | float | None) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: `1 report`, `1,200 reports`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def count(number: int | None) -> str:

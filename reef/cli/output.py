@@ -107,7 +107,7 @@ def confirm(question: str, default: bool = False) -> bool:
 def choose(question: str, count: int) -> int | None:
     """Ask for a number from 1 to `count`. Returns it, or None when the person gives none."""
     while True:
-        answer = _prompt(f"{question} [1-{count}, enter for none] ")
+        answer = _prompt(f"{question} [{f'1-{count}' if count > 1 else '1'}, enter for none] ")
         if not answer:
             return None
         if answer.isdecimal() and 1 <= int(answer) <= count:
@@ -149,7 +149,9 @@ class Progress:
         """Print `text` as a line that stays, above the changing one."""
         if self.live and self._shown:
             _talk("\r\x1b[K")
-        _talk(text + "\n")
+        from reef.cli.look import ERR
+
+        _talk("\n".join(ERR.folded(text)) + "\n")
         shown, self._shown = self._shown, ""
         if self.live:
             self.show(shown)

@@ -57,7 +57,7 @@ def quickstart(
         return
     firstrun.fetch_weights(paths)
     with Client.connect(paths, start=True) as client:
-        firstrun.install_agent(client, paths, ADAPTER)
+        install_agent(client, paths)
         open_scenario(client)
         answer = serve(client)
         observe(client, answer)
@@ -65,6 +65,18 @@ def quickstart(
         commit(client, paths, before, head)
         show_proof(client, paths)
     show_next(paths)
+
+
+def install_agent(client: Client, paths: Paths) -> None:
+    """The agent and its Node. Raises Failed with a command that the person has: `reef` may not be on PATH yet."""
+    try:
+        firstrun.install_agent(client, paths, ADAPTER)
+    except Failed as error:
+        installer = os.environ.get("REEF_INSTALLER")
+        if installer is None or error.hint is None:
+            raise
+        again = f"{shlex.quote(installer)} quickstart"
+        raise Failed(error.message, error.hint.replace(f"reef agents add {ADAPTER}", again)) from None
 
 
 def open_scenario(client: Client) -> None:

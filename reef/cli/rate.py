@@ -11,11 +11,11 @@ import typer
 
 from reef.cli import output
 from reef.cli.group import JsonOption, ScenarioOption, command, single
-from reef.cli.look import ERR, OUT
+from reef.cli.look import ERR, OUT, counted
 from reef.cli.receipts import whole
 from reef.cli.scope import daemon, scenario
 from reef.client import Client, in_session
-from reef.errors import NotFound, UsageError
+from reef.errors import Failed, NotFound, UsageError
 from reef.paths import Paths, write_atomic
 
 good_app = single()
@@ -27,13 +27,20 @@ _BACK = re.compile(r"-([1-9][0-9]{0,3})\Z")
 _RATED = ("complete", "partial")
 _OFFERED = 3
 _KEPT_DIRECTORIES = 200
+_KEPT_RATINGS = 50
+_SESSIONS = 20
 
 ReceiptOption = Annotated[
     str | None, typer.Option("--receipt", "-r", metavar="RECEIPT", help="Rate this record and no other.")
 ]
 
 
-@command(good_app, examples=("reef good", 'reef good -2 "found the cause before it changed code"'), free=True)
+@command(
+    good_app,
+    examples=("reef good", 'reef good -2 "found the cause before it changed code"'),
+    free=True,
+    usage="[-2|-3|…] [NOTE]",
+)
 def good(
     context: typer.Context,
     receipt: ReceiptOption = None,
@@ -48,7 +55,7 @@ def good(
     _rate(GOOD, context.args, receipt, scenario_name, json)
 
 
-@command(bad_app, examples=("reef bad", 'reef bad "it never ran the tests"'), free=True)
+@command(bad_app, examples=("reef bad", 'reef bad "it never ran the tests"'), free=True, usage="[-2|-3|…] [NOTE]")
 def bad(
     context: typer.Context,
     receipt: ReceiptOption = None,
@@ -67,17 +74,18 @@ def bad(
 def undo(json: JsonOption = False) -> None:
     """Take back the last rating given in this directory.
 
-    The report is withdrawn: no step uses it from then on. A step that has used it already keeps its row.
+    Once more takes back the one before it. The report is withdrawn: no step uses it from then on. A step that has used
+    it already keeps its row.
     """
     paths = Paths.from_environ()
     given = _remembered(paths)
     here = str(Path.cwd())
-    if here not in given:
-        raise NotFound("no rating was given in this directory", "reef sessions list")
-    last = given[here]
+    if not given.get(here):
+        raise NotFound("no rating is left to take back in this directory", "reef sessions list")
+    last = given[here][-1]
     with daemon(paths) as client:
         done = client.withdraw_report(last["report"])
-    del given[here]
+    given[here].pop()
     _remember(paths, given)
     if json:
         output.json_value(done)
@@ -89,6 +97,9 @@ def _rate(score: float, words: list[str], receipt: str | None, scenario_name: st
     word = "good" if score == GOOD else "bad"
     back, note = _understand(words, word)
     paths = Paths.from_environ()
+    if not paths.database.is_file() and not in_session():
+        # Starting a daemon would only make an empty home to find nothing in.
+        raise NotFound("nothing was recorded here yet, so there is nothing to rate", _first_command(paths))
     name = scenario(paths, scenario_name, quiet=json or receipt is not None)
     with daemon(paths) as client:
         record = _pointed_out(client, whole(paths, receipt), name) if receipt else _answer(client, name, back, word)
@@ -96,7 +107,8 @@ def _rate(score: float, words: list[str], receipt: str | None, scenario_name: st
         if note:
             body["feedback"] = note
         stored = client.report(record.get("scenario") or name, body)
-    _remember(paths, _remembered(paths) | {str(Path.cwd()): _entry(word, stored, record)})
+    given, here = _remembered(paths), str(Path.cwd())
+    _remember(paths, given | {here: [*given.pop(here, []), _entry(word, stored, record)][-_KEPT_RATINGS:]})
     if json:
         output.json_value(stored | {"references": body["references"], "score": score})
         return
@@ -112,7 +124,7 @@ def _understand(words: list[str], rating: str) -> tuple[int, str]:
         if match is not None:
             back = int(match.group(1))
         elif word.startswith("-"):
-            raise UsageError(f"there is no option {word}", f"reef {rating} --help")
+            raise UsageError(f"there is no flag {word}", f"reef {rating} --help")
         else:
             note.append(word)
     return back, " ".join(note)
@@ -122,13 +134,16 @@ def _answer(client: Client, name: str, back: int, word: str) -> dict[str, Any]:
     """The record that is meant: in the last session of this directory, else what the person points at."""
     if in_session():
         return _own_answer(client, back)
-    here = client.sessions(cwd=str(Path.cwd()), scenario=name, limit=1)["sessions"]
-    if not here:
-        return _pointed_at(client, name, word)
-    answers = _answers(client.records(session=here[0]["key"], limit=1000))
-    if len(answers) < back:
-        raise NotFound(f"the last session here has {len(answers)} answers", f"reef records list -s {name}")
-    return answers[back - 1]
+    # A session that only printed the agent's version has nothing to rate; the one before it may.
+    for session in client.sessions(cwd=str(Path.cwd()), scenario=name, limit=_SESSIONS)["sessions"]:
+        answers = _answers(client.records(session=session["key"], limit=1000)) if session.get("calls") else []
+        if len(answers) >= back:
+            return answers[back - 1]
+        if answers:
+            raise NotFound(
+                f"the last session here has {counted(len(answers), 'answer')}", f"reef records list -s {name}"
+            )
+    return _pointed_at(client, name, word)
 
 
 def _pointed_out(client: Client, receipt: str, name: str) -> dict[str, Any]:
@@ -159,8 +174,8 @@ def _answers(found: dict[str, Any]) -> list[dict[str, Any]]:
 def _pointed_at(client: Client, name: str, word: str) -> dict[str, Any]:
     found = _answers(client.records(scenario=name, limit=50))[:_OFFERED]
     if not found:
-        raise NotFound(f"scenario {name} has no answer to rate yet", "reef-pi")
-    output.say("no session was run in this directory; the last answers are")
+        raise NotFound(f"scenario {name} has no answer to rate yet", _first_command(client.paths))
+    output.say("no session in this directory has an answer; the last answers are")
     for number, row in enumerate(found, 1):
         output.say(
             f"  {number}  {ERR.joined(ERR.id(row['agent_record_id']), ERR.when(row['started_at']), _first_line(row))}"
@@ -170,7 +185,7 @@ def _pointed_at(client: Client, name: str, word: str) -> dict[str, Any]:
         raise UsageError("say which answer is meant", example)
     chosen = output.choose("which one?", len(found))
     if chosen is None:
-        raise UsageError("no answer was chosen, nothing was stored", "reef records list")
+        raise Failed("no answer was chosen, nothing was stored", "reef records list")
     return dict(found[chosen - 1])
 
 
@@ -183,19 +198,26 @@ def _entry(word: str, stored: dict[str, Any], record: dict[str, Any]) -> dict[st
     return {"word": word, "report": stored["agent_record_id"], "receipt": record["agent_record_id"]}
 
 
+def _first_command(paths: Paths) -> str:
+    """What makes an answer to rate: the agent, or its installation."""
+    return "reef-pi" if (paths.bin / "reef-pi").is_file() else "reef agents add pi"
+
+
 def _place(paths: Paths) -> Path:
     return paths.state / "last-ratings.json"
 
 
-def _remembered(paths: Paths) -> dict[str, dict[str, str]]:
-    """The last rating of each directory: `{cwd: {word, report, receipt}}`; empty when the file is not readable JSON."""
+def _remembered(paths: Paths) -> dict[str, list[dict[str, str]]]:
+    """The ratings of each directory, oldest first: `{cwd: [{word, report, receipt}]}`; empty when it is not JSON."""
     try:
         found = json_module.loads(_place(paths).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    return {cwd: [kept] if isinstance(kept, dict) else list(kept) for cwd, kept in found.items()}
 
 
-def _remember(paths: Paths, given: dict[str, dict[str, str]]) -> None:
+def _remember(paths: Paths, given: dict[str, list[dict[str, str]]]) -> None:
     newest = dict(list(given.items())[-_KEPT_DIRECTORIES:])
     write_atomic(_place(paths), json_module.dumps(newest, indent=1).encode())

@@ -12,7 +12,7 @@ from reef.cli.look import OUT
 from reef.errors import ConfigError
 from reef.paths import Paths, search
 
-app = noun("List the recipes. A recipe is how a scenario learns.")
+app = noun("List the recipes. A recipe is how a scenario learns.", "reef recipes list", "reef recipes list --json")
 
 
 @command(app, "list", examples=("reef recipes list", "reef recipes list --json"))

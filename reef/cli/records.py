@@ -14,7 +14,11 @@ from reef.cli.scope import person_only, read
 from reef.errors import NotFound, UsageError
 from reef.paths import Paths
 
-app = noun("List records, or show one with its request and reply. A record is one exchange with a model.")
+app = noun(
+    "List records, or show one with its request and reply. A record is one exchange with a model.",
+    "reef records list -n 10",
+    "reef records show RECEIPT --request",
+)
 _HEADS = ("when", "receipt", "scenario", "model", "tokens", "time", "state", "you", "request")
 _WIDE = 100
 _STYLES = {"failed": "failed", "interrupted": "failed", "cancelled": "dim", "partial": "needs"}
@@ -163,4 +167,5 @@ def _facts(row: dict[str, Any]) -> list[str]:
 def _report(report: dict[str, Any]) -> list[str | None]:
     score = None if report.get("score") is None else f"score {report['score']:g}"
     note = report.get("feedback")
-    return [OUT.line(report.get("source")), score, OUT.line(note) if isinstance(note, str) else None]
+    taken_back = OUT.paint("taken back", "dim") if report.get("withdrawn_at") else None
+    return [OUT.line(report.get("source")), score, taken_back, OUT.line(note) if isinstance(note, str) else None]

@@ -14,7 +14,7 @@ from reef.cli.look import OUT
 from reef.cli.receipts import whole
 from reef.cli.scope import daemon, scenario
 from reef.client import in_session
-from reef.errors import InvalidInput, UsageError
+from reef.errors import UsageError
 from reef.paths import Paths
 
 app = single()
@@ -30,14 +30,14 @@ app = single()
 def report(
     receipts: Annotated[list[str] | None, typer.Argument(metavar="RECEIPT", help="What the report is on.")] = None,
     score: Annotated[
-        float | None, typer.Option("--score", help="A finite number; what it means is the recipe's.")
+        float | None, typer.Option("--score", metavar="NUMBER", help="A finite number; what it means is the recipe's.")
     ] = None,
-    feedback: Annotated[str | None, typer.Option("--feedback", "-f", help="Words.")] = None,
+    feedback: Annotated[str | None, typer.Option("--feedback", "-f", metavar="TEXT", help="Words.")] = None,
     metadata: Annotated[
         str | None, typer.Option("--metadata", metavar="JSON", help="An object that the recipe reads.")
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="Id of the report; the same id again is the same report.")
+        str | None, typer.Option("--id", metavar="ID", help="Id of the report; the same id again is the same report.")
     ] = None,
     scenario_name: ScenarioOption = None,
     json: JsonOption = False,
@@ -75,7 +75,7 @@ def _object(text: str | None) -> dict[str, Any] | None:
     try:
         found = json_module.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"--metadata is not JSON: {error}", "reef report --help") from None
+        raise UsageError(f"--metadata is not JSON: {error}", "reef report --help") from None
     if not isinstance(found, dict):
-        raise InvalidInput("--metadata must be a JSON object", "reef report --help")
+        raise UsageError("--metadata must be a JSON object", "reef report --help")
     return found

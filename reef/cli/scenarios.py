@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_module
 from typing import Annotated, Any
 
 import typer
@@ -10,10 +11,16 @@ from reef.cli import output
 from reef.cli.group import JsonOption, command, noun
 from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, person_only, read
+from reef.config import model_flags, recipe_folder
+from reef.errors import ConfigError, NotFound, UsageError
 from reef.ids import scenario_name
 from reef.paths import Paths
 
-app = noun("List scenarios, or create one. A scenario has its own records, recipe, engine and versions.")
+app = noun(
+    "List scenarios, or create one. A scenario has its own records, recipe, engine and versions.",
+    "reef scenarios list",
+    "reef scenarios create coding --recipe reefine",
+)
 
 
 @command(app, "list", examples=("reef scenarios list", "reef scenarios list --json"))
@@ -32,7 +39,7 @@ def list_scenarios(json: JsonOption = False) -> None:
     cells = []
     for row in rows:
         version = f"v{row['version']}" if row.get("version") else OUT.symbol("–")
-        engine = OUT.line(str(row.get("engine") or "the daemon's"))
+        engine = OUT.line(_engine(row.get("engine")))
         cells.append(
             [
                 OUT.line(row["name"]),
@@ -58,7 +65,8 @@ def create(
         str | None, typer.Option("--recipe", metavar="NAME", help="How it learns; else the daemon's.")
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", metavar="NAME", help="What answers; `embedded`, else the daemon's.")
+        str | None,
+        typer.Option("--engine", metavar="ENGINE", help="`embedded`, `ollama/ID`, `openai/ID`, or an address."),
     ] = None,
     adapter: Annotated[
         str | None, typer.Option("--adapter", metavar="NAME", help="The coding agent; else the daemon's.")
@@ -67,13 +75,17 @@ def create(
 ) -> None:
     """Create a scenario with its base version v1.
 
-    The same name again changes nothing and ends with 0. A call with a new name in `x-reef-scenario` creates one too,
-    unless `reef.allow-implicit-scenario-creation` is off.
+    Without --engine the daemon's own engine answers. The same name again changes nothing and ends with 0. A call with a
+    new name in `x-reef-scenario` creates one too, unless `reef.allow-implicit-scenario-creation` is off.
     """
     person_only("create a scenario")
     scenario_name(name)
-    with daemon(Paths.from_environ()) as client:
-        made = client.create_scenario(name, recipe=recipe, engine=engine, adapter=adapter)
+    paths = Paths.from_environ()
+    if recipe is not None:
+        _check_recipe(recipe, paths)
+    spec = None if engine is None else engine_spec(engine)
+    with daemon(paths) as client:
+        made = client.create_scenario(name, recipe=recipe, engine=spec, adapter=adapter)
     if json:
         output.json_value(made)
         return
@@ -81,3 +93,40 @@ def create(
     known = [f"recipe {OUT.line(str(config['recipe']))}" if config.get("recipe") else None]
     output.data(OUT.joined(f"scenario {name}", "v1" if not made.get("version") else f"v{made['version']}", *known))
     output.say(f"{ERR.paint('next', 'dim')}   reef use {name}")
+
+
+def engine_spec(text: str) -> str:
+    """What `--engine` stands for, as the daemon takes it: `embedded`, or the JSON object of an upstream.
+
+    Raises UsageError for anything else.
+    """
+    if text == "embedded" or text.startswith("{"):
+        return text
+    if text.startswith(("http://", "https://")):
+        return json_module.dumps({"url": text})
+    try:
+        named = dict(model_flags(text))
+    except ConfigError:
+        named = {}
+    url, model = named.get("inference.upstream-url"), named.get("inference.upstream-model")
+    if url is None:
+        raise UsageError(
+            f"{text!r} is neither `embedded`, `ollama/ID`, `openai/ID` nor an address", "reef scenarios create --help"
+        )
+    key = {"key_env": "OPENAI_API_KEY"} if text.startswith("openai/") else {}
+    return json_module.dumps({"url": url, "model": model} | key)
+
+
+def _check_recipe(name: str, paths: Paths) -> None:
+    try:
+        recipe_folder(name, paths)
+    except NotFound as error:
+        raise UsageError(error.message, error.hint) from None
+
+
+def _engine(spec: str | None) -> str:
+    """An engine as people read it: `the daemon's`, `embedded`, or model and address."""
+    if spec is None or not spec.startswith("{"):
+        return spec or "the daemon's"
+    found = json_module.loads(spec)
+    return f"{found.get('model') or ''} {found['url']}".strip()

@@ -41,8 +41,12 @@ def person_only(what: str) -> None:
 @contextmanager
 def daemon(paths: Paths, start: bool | None = None) -> Iterator[Client]:
     """The daemon of this home; `start=False` for commands that only read."""
-    with Client.connect(paths, start=start) as client:
+    with Client.connect(paths, start=start, told=_say_started) as client:
         yield client
+
+
+def _say_started(parts: list[str]) -> None:
+    output.say(ERR.paint(ERR.joined(*(safe(part) for part in parts)), "dim"))
 
 
 def read(paths: Paths, online: Callable[[Client], T], offline: Callable[[Reader], T], within: str | None = None) -> T:

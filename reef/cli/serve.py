@@ -38,6 +38,7 @@ PrintOption = Annotated[bool, typer.Option("--print-config", help="Print each se
         "reef serve -c reef.yaml --reef.port 8901 --no-reef.allow-implicit-scenario-creation",
     ),
     free=True,
+    usage="[--KEY VALUE]…",
 )
 def serve(
     context: typer.Context,

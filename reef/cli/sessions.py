@@ -13,7 +13,11 @@ from reef.cli.look import OUT, count
 from reef.cli.scope import read
 from reef.paths import Paths
 
-app = noun("List the sessions of agents and programs. A session joins the calls of one run.")
+app = noun(
+    "List the sessions of agents and programs. A session joins the calls of one run.",
+    "reef sessions list",
+    "reef sessions list --json",
+)
 
 
 @command(app, "list", examples=("reef sessions list --here", "reef sessions list -s coding -n 50 --json"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reef.cli import output
-from reef.cli.look import OUT, count, size, span
+from reef.cli.look import OUT, counted, size, span
 from reef.cli.scope import daemon
 from reef.paths import Paths
 
@@ -20,7 +20,8 @@ def show(json: bool) -> None:
         output.json_value(found)
         return
     for line in lines_of(found):
-        output.data(line)
+        for part in OUT.folded(line):
+            output.data(part)
 
 
 def lines_of(found: dict[str, Any]) -> list[str]:
@@ -57,16 +58,12 @@ def _scenario(row: dict[str, Any]) -> str:
         f"v{row['head']}" if row.get("head") else "no version yet",
         OUT.paint(f"{pending} pending, needs you", "needs") if pending else None,
         f"recipe {OUT.line(row['recipe'])}" if row.get("recipe") else None,
-        _many(row.get("records"), "record"),
-        _many(row.get("reports"), "report"),
-        _many(row.get("asks_open"), "open ask"),
+        counted(row["records"], "record") if row.get("records") else None,
+        counted(row["reports"], "report") if row.get("reports") else None,
+        counted(row["asks_open"], "open ask") if row.get("asks_open") else None,
         f"step {row['running_step']} runs" if row.get("running_step") else None,
     ]
     return OUT.joined(*facts)
-
-
-def _many(number: int | None, thing: str) -> str | None:
-    return f"{count(number)} {thing}{'' if number == 1 else 's'}" if number else None
 
 
 def _version(agent: dict[str, Any]) -> str:
@@ -77,11 +74,11 @@ def _records(records: dict[str, Any]) -> str:
     last = records.get("last_at")
     lost = records.get("lost")
     return OUT.joined(
-        count(records.get("count")),
+        f"{records.get('count') or 0:,}",
         size(records.get("bytes")),
         f"last {OUT.when(last)}" if last else None,
         f"{records['open']} running" if records.get("open") else None,
-        OUT.paint(f"{count(lost)} calls not recorded", "failed") if lost else None,
+        OUT.paint(f"{counted(lost, 'call')} not recorded", "failed") if lost else None,
     )
 
 

@@ -13,7 +13,11 @@ from reef.cli.scope import daemon, person_only, read, scenario
 from reef.cli.watch import evaluation_lines
 from reef.paths import Paths
 
-app = noun("List, show or cancel steps. A step is one attempt: inputs, candidate, evaluation, decision.")
+app = noun(
+    "List, show or cancel steps. A step is one attempt: inputs, candidate, evaluation, decision.",
+    "reef steps list",
+    "reef steps show 3",
+)
 
 StepArgument = Annotated[int, typer.Argument(metavar="STEP", min=1, help="Number of the step in its scenario.")]
 
@@ -56,7 +60,8 @@ def show(step: StepArgument, scenario_name: ScenarioOption = None, json: JsonOpt
         output.json_value(row)
         return
     for line in _facts(row):
-        output.data(line)
+        for part in OUT.folded(line):
+            output.data(part)
 
 
 @command(app, "cancel", examples=("reef steps cancel 3", "reef steps cancel 3 -s coding"))

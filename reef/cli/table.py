@@ -103,7 +103,7 @@ COMMANDS: tuple[Command, ...] = (
             "show": "Show one version and its files",
             "diff": "Show what differs between two versions",
             "install": "Install a version for a coding agent on this machine",
-            "promote": "Make a version the head",
+            "promote": "Make a pending version the head",
             "rollback": "Publish the content of an older version again",
         },
         default="list",

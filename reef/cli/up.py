@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import time
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -18,18 +20,20 @@ from reef.cli.scope import person_only
 from reef.cli.serve import ConfigOption, ModelOption, PrintOption, RecipeOption, show_settings
 from reef.client import Client, running, start_daemon
 from reef.config import Resolved
-from reef.errors import Failed
+from reef.errors import Conflict, Failed, ReefError
 from reef.paths import Paths
 from reef.text import one_line, safe
 
 app = single()
 _POLL_S = 0.3
+_OLLAMA_PORT = 11434
 
 
 @command(
     app,
     examples=("reef up", "reef up --model ollama/qwen3", "reef up --recipe reefine --reef.port 8901 --at-login"),
     free=True,
+    usage="[--KEY VALUE]…",
 )
 def up(
     context: typer.Context,
@@ -60,11 +64,24 @@ def up(
     found = running(paths)
     if found is None:
         _say_choice(wanted.resolved)
-    started = start_daemon(paths, wanted.to_serve(), wanted.resolved.settings.reef.ready_timeout)
+    started = _start(paths, wanted)
     already = found is not None and found.get("pid") == started.get("pid")
     with Client(started, paths) as client:
         status = wait_ready(client)
-    _tell(status, already)
+        tell(status, already)
+        _check_model(client, status)
+    if not already:
+        _tell_next(status)
+
+
+def _start(paths: Paths, wanted: Wanted) -> dict[str, Any]:
+    try:
+        return start_daemon(paths, wanted.to_serve(), wanted.resolved.settings.reef.ready_timeout)
+    except Conflict as error:
+        typed = sys.argv[1:]
+        # A key that was typed is not typed again by an error.
+        again = "up …" if any("key" in word or "token" in word for word in typed) else shlex.join(typed)
+        raise Conflict(error.message, f"reef down && reef {again}") from None
 
 
 def _say_choice(resolved: Resolved) -> None:
@@ -140,16 +157,41 @@ def wait_ready(client: Client) -> dict[str, Any]:
         progress.clear()
 
 
-def _tell(status: dict[str, Any], already: bool) -> None:
+def tell(status: dict[str, Any], already: bool) -> None:
+    """Say that the daemon runs, and with what. Raises Failed when its engine does not answer."""
     engine = status.get("engine") or {}
     named = OUT.joined(f"engine {safe(str(engine.get('name')))}", safe(str(engine.get("model") or "")))
     state = "already running" if already else "up"
-    output.data(OUT.joined(f"daemon {state}", safe(str(status["url"])), named))
-    if engine.get("state") in ("failed", "down"):
-        reason = one_line(str(engine.get("detail") or "no reason given"), 400)
-        raise Failed(f"the daemon runs, but its engine does not answer: {reason}", "reef logs")
-    if not already:
-        output.say(f"\n{ERR.paint('next', 'dim')}   {ERR.joined('reef tui', 'reef agents add pi', 'reef status')}")
+    for line in OUT.folded(OUT.joined(f"daemon {state}", safe(str(status["url"])), named)):
+        output.data(line)
+    if engine.get("state") not in ("failed", "down"):
+        return
+    reason = one_line(str(engine.get("detail") or "no reason given"), 400)
+    url = str(engine.get("url") or "")
+    if engine["state"] == "down" and urlsplit(url).port == _OLLAMA_PORT:
+        raise Failed(f"the daemon runs, but {reason}; start Ollama, and the daemon uses it", "ollama serve")
+    raise Failed(f"the daemon runs, but its engine does not answer: {reason}", "reef logs")
+
+
+def _check_model(client: Client, status: dict[str, Any]) -> None:
+    """Say when the model server does not list the model that was named; it may still take the name."""
+    model = (status.get("engine") or {}).get("model")
+    try:
+        rows = client.models().get("data") or []
+    except ReefError:
+        # Many servers have no list, and then there is nothing to compare.
+        return
+    listed = [str(row.get("id")) for row in rows if isinstance(row, dict)]
+    if model and listed and model not in (*listed, *(name.partition(":")[0] for name in listed)):
+        known = one_line(", ".join(listed), 200)
+        said = f"the model server has no model {safe(str(model))} (it has: {known})"
+        output.say(f"{ERR.paint('warning:', 'needs')} {said}")
+
+
+def _tell_next(status: dict[str, Any]) -> None:
+    agents = [safe(str(row.get("name"))) for row in status.get("agents") or [] if row.get("installed")]
+    agent = f"reef-{agents[0]}" if agents else "reef agents add pi"
+    output.say(f"\n{ERR.paint('next', 'dim')}   {ERR.joined('reef tui', agent, 'reef status')}")
 
 
 def _set_login(wanted: Wanted, on: bool) -> None:

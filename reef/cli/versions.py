@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reef import needs
 from reef.cli import installing, output
 from reef.cli.difference import lines_of
 from reef.cli.group import JsonOption, ScenarioOption, YesOption, command, noun
@@ -14,12 +15,17 @@ from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, head_of, person_only, read, scenario, versions_of
 from reef.cli.watch import evaluation_lines
 from reef.client import Client
-from reef.errors import NotFound, UsageError
+from reef.errors import Failed, InvalidInput, NotFound, UsageError
 from reef.ids import version_number
 from reef.paths import Paths
 from reef.text import safe
 
-app = noun("List, show, compare, install, promote or roll back versions. v1 is the base, there from the first moment.")
+app = noun(
+    "List, show, compare, install, promote or roll back versions. v1 is the base, there from the first moment.",
+    "reef versions list",
+    "reef versions diff v1 v2",
+    "reef versions rollback v1",
+)
 
 VersionArgument = Annotated[str, typer.Argument(metavar="VERSION", help="`v3` or `3`.")]
 Rows = list[dict[str, Any]]
@@ -72,6 +78,8 @@ def show(version: VersionArgument, scenario_name: ScenarioOption = None, json: J
         output.data(f"what     {OUT.line(row['summary'])}")
     if row.get("step"):
         output.data(f"step     {row['step']}   reef steps show {row['step']} -s {name}")
+    for need in row.get("requires") or []:
+        output.data(f"needs    {needs.shown(need)}")
     for line in evaluation_lines(row.get("evaluation")):
         output.data(line)
     for path, text in sorted((row.get("files") or {}).items()):
@@ -123,7 +131,8 @@ def install(
     """Install a version for a coding agent on this machine.
 
     It goes into reef's own folder, and `reef-pi` uses it from its next session on; your agent's own configuration stays
-    as it is. A version that waits for your yes is shown first, and installing it is that yes.
+    as it is. A version that waits for your yes is shown first, and installing it is that yes. A version that needs a
+    variable or a program which is not there is refused with 5; what only you can know is asked.
     """
     person_only("install a version")
     paths = Paths.from_environ()
@@ -136,6 +145,8 @@ def install(
             raise NotFound(f"scenario {name} has no version yet", "reef versions list")
         if _row(rows, wanted).get("pending"):
             _show_change(client, name, head, wanted)
+        _check_needs(_row(rows, wanted), yes)
+        if _row(rows, wanted).get("pending"):
             _agree(f"install v{wanted} of scenario {name}?", yes, f"reef versions install v{wanted} --yes")
         for_agent = installing.adapter_of(client, name, adapter)
         steps = client.install_harness(name, for_agent, wanted, head)
@@ -153,9 +164,10 @@ def install(
 def promote(
     version: VersionArgument, scenario_name: ScenarioOption = None, yes: YesOption = False, json: JsonOption = False
 ) -> None:
-    """Make a version the head.
+    """Make a pending version the head.
 
-    It shows what changes and asks. Whoever moved the head meanwhile is named, and then nothing changes.
+    Only a version that waits for your yes is promoted; an older one comes back with `reef versions rollback`. It shows
+    what changes and asks. Whoever moved the head meanwhile is named, and then nothing changes.
     """
     _decide("promote", version, scenario_name, yes, json)
 
@@ -179,6 +191,8 @@ def _decide(verb: str, version: str, scenario_name: str | None, yes: bool, json:
         rows = versions_of(client, name)
         head = head_of(rows)
         wanted = _existing(rows, name, version)
+        if verb == "promote":
+            _must_be_pending(_row(rows, wanted), name)
         if not yes:
             _show_change(client, name, head, wanted)
         question = f"{verb} v{wanted} of scenario {name}, now v{head}?"
@@ -193,6 +207,18 @@ def _decide(verb: str, version: str, scenario_name: str | None, yes: bool, json:
     output.say(f"{ERR.paint('undo', 'dim')}   reef versions rollback v{head} -s {name}")
 
 
+def _must_be_pending(row: dict[str, Any], name: str) -> None:
+    if row.get("pending"):
+        return
+    version = f"v{row['version']}"
+    if row.get("current"):
+        raise InvalidInput(f"{version} of scenario {name} is served already", f"reef versions list -s {name}")
+    raise InvalidInput(
+        f"{version} of scenario {name} is not pending, and only a pending version is promoted",
+        f"reef versions rollback {version} -s {name}",
+    )
+
+
 def _show_change(client: Client, name: str, head: int | None, wanted: int) -> None:
     if head is None or head == wanted:
         return
@@ -201,13 +227,24 @@ def _show_change(client: Client, name: str, head: int | None, wanted: int) -> No
         output.say(line)
 
 
+def _check_needs(row: dict[str, Any], yes: bool) -> None:
+    """Show what a version needs; refuse what is not there, and ask for what only the person knows."""
+    wanted = row.get("requires") or []
+    version = f"v{row['version']}"
+    for need in wanted:
+        output.say(f"needs  {needs.shown(need)}")
+    needs.refuse_unmet(version, wanted)
+    if needs.only_the_person_knows(wanted):
+        _agree(f"does {version} get what it needs?", yes, f"reef versions install {version} --yes")
+
+
 def _agree(question: str, yes: bool, paste: str) -> None:
     if yes:
         return
     if not output.can_ask():
         raise UsageError("this needs your yes, and there is no terminal to ask on", paste)
     if not output.confirm(question):
-        raise UsageError("nothing was changed", paste)
+        raise Failed("nothing was changed", paste)
 
 
 def _row(rows: Rows, number: int) -> dict[str, Any]:

@@ -15,12 +15,13 @@ _POLL_S = (0.2, 0.5, 1.0)
 _SIGNS = {"pass": "✓", "fail": "✗", "invalid": "✗", "not run": "–"}
 
 
-def follow(client: Client, ask_id: str, timeout_s: float) -> tuple[dict[str, Any], int]:
+def follow(client: Client, ask_id: str, timeout_s: float, scenario: str) -> tuple[dict[str, Any], int]:
     """Follow until settled. Returns the last progress and a status: 0 published or pending, 1 not, 2 not in time."""
     progress = output.Progress()
     deadline = time.monotonic() + timeout_s
     told = 0
     turn = 0
+    now: dict[str, Any] = {}
     try:
         while True:
             now = client.ask_progress(ask_id)
@@ -36,6 +37,10 @@ def follow(client: Client, ask_id: str, timeout_s: float) -> tuple[dict[str, Any
                 progress.show(f"  {ERR.line(now['state'])}{_since(now)}")
             time.sleep(_POLL_S[min(turn // 5, len(_POLL_S) - 1)])
             turn += 1
+    except KeyboardInterrupt:
+        progress.clear()
+        output.say(f"the ask goes on: reef asks watch {now.get('number') or ask_id} -s {scenario}")
+        raise
     finally:
         progress.clear()
 
@@ -54,7 +59,8 @@ def outcome(now: dict[str, Any], scenario: str) -> None:
     state, version = str(now["state"]), now.get("version")
     style = {"published": "good", "pending": "needs", "failed": "failed"}.get(state, "strong")
     named = OUT.paint(OUT.line(state), style) + (f" v{version}" if version else "")
-    output.data(OUT.joined(named, OUT.line(now.get("reason") or now.get("meaning"), 160)))
+    for line in OUT.folded(OUT.joined(named, OUT.line(now.get("reason") or now.get("meaning"), 160))):
+        output.data(line)
     for line in evaluation_lines(now.get("evaluation")):
         output.data(line)
     if not version:
@@ -79,7 +85,7 @@ def evaluation_lines(evaluation: dict[str, Any] | None) -> list[str]:
         seconds = group.get("seconds")
         words = [f"{OUT.symbol(_SIGNS.get(status, '–'))} {OUT.line(status)}", OUT.line(group.get("detail"), 300)]
         took = f"   {OUT.paint(span(float(seconds)), 'dim')}" if seconds is not None else ""
-        lines.append(f"  {OUT.line(str(group.get('name'))):<12} {OUT.joined(*words)}{took}")
+        lines += OUT.folded(f"  {OUT.line(str(group.get('name'))):<12} {OUT.joined(*words)}{took}")
     policy = evaluation.get("policy")
     return [*lines, f"  {'policy':<12} {OUT.line(str(policy))}"] if policy else lines
 

@@ -1,7 +1,8 @@
 """`python -m reef.daemon`: settings in, a daemon out.
 
-The settings come as JSON in `REEF_SERVE`: `{"flags": [[key, text]], "deployment": path|null, "foreground": bool}`; it
-and the secrets of the environment are taken out at once, so that no child inherits them.
+The settings come as JSON in `REEF_SERVE`: `{"flags": [[key, text]], "deployment": path|null, "foreground": bool}`, or
+`{"again": true}` for a start that nobody typed. It and the secrets of the environment are taken out at once, so that no
+child inherits them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ import json
 import logging
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-from reef.config import Resolved, load
 from reef.errors import ReefError, UsageError
 from reef.paths import Paths
 
@@ -37,9 +36,9 @@ def _serve(wanted: dict[str, Any], foreground: bool) -> int:
     # Every file that the daemon or a child of it makes is the person's own.
     os.umask(0o077)
     paths = Paths.from_environ()
-    deployment = wanted.get("deployment")
-    flags = [(str(key), str(text)) for key, text in wanted.get("flags", [])]
-    resolved: Resolved = load(flags, Path(deployment) if deployment else None, paths=paths)
+    from reef.daemon.starting import understand
+
+    start = understand(wanted, os.environ, paths)
     for name in _TAKEN:
         os.environ.pop(name, None)
     paths.make()
@@ -47,9 +46,8 @@ def _serve(wanted: dict[str, Any], foreground: bool) -> int:
     from reef.daemon.logs import log_to
 
     log_to(paths.daemon_log, foreground)
-    asked = foreground or bool(flags) or deployment is not None
     try:
-        return serve(resolved, paths, foreground, asked)
+        return serve(start, paths)
     except ReefError as error:
         # Not louder: the person reads it as the error that the command ends with.
         logging.getLogger("reef.daemon").info("not started: %s", error.message)

@@ -56,7 +56,9 @@ def read_wish(body: dict[str, Any]) -> Wish:
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput("the ask is empty", 'use {"text": "when I ask you to …"}')
     if len(text) > LONGEST:
-        raise InvalidInput(f"the ask has {len(text)} characters, the limit is {LONGEST}")
+        raise InvalidInput(
+            f"the ask has {len(text)} characters, the limit is {LONGEST}", "ask for one change at a time"
+        )
     _check_text("the ask", text)
     return Wish(
         text, _short(body, "session"), _short(body, "release_id"), _requires(body.get("requires")),

@@ -26,6 +26,8 @@ from reef.records.writer import Writer
 log = logging.getLogger("reef.daemon")
 _FRESH_S = 5.0
 _HEALTH_WAIT_S = 1.0
+EMBEDDED = "embedded"
+"""Specification of a scenario's own embedded engine."""
 
 
 class EngineRoom:
@@ -54,7 +56,7 @@ class EngineRoom:
 
     def of(self, spec: str | None) -> Engine:
         """The engine that a scenario's `engine` column means; one that is used for the first time starts now."""
-        if spec is None or (spec == "embedded" and self._own.name == "embedded"):
+        if spec is None or (spec == EMBEDDED and self._own.name == "embedded"):
             return self._own
         found = self._named.get(spec)
         if found is None:
@@ -64,7 +66,7 @@ class EngineRoom:
 
     def check(self, spec: str) -> None:
         """Raises InvalidInput for what is no engine specification."""
-        if spec != "embedded":
+        if spec != EMBEDDED:
             parse_spec(spec)
 
     async def health(self) -> None:
@@ -86,8 +88,8 @@ class EngineRoom:
         from reef.engines.embedded import EmbeddedEngine
         from reef.engines.upstream import UpstreamEngine
 
-        if spec == "embedded":
-            return EmbeddedEngine(self._paths, self._told("embedded"))
+        if spec == EMBEDDED:
+            return EmbeddedEngine(self._paths, self._told(EMBEDDED))
         named = parse_spec(spec)
         key = os.environ.get(named["key_env"]) if named.get("key_env") else None
         return UpstreamEngine(named["url"], named.get("model"), key, self._told(named["url"]), named.get("key_env"))

@@ -19,12 +19,12 @@ from typing import Any
 from aiohttp import web
 
 from reef import __version__
-from reef.config import Resolved
 from reef.daemon.address import take_address
 from reef.daemon.app import build_app
 from reef.daemon.house import House
 from reef.daemon.lock import Lock, acquire_or_find, check_same, port_wish, serving_facts
 from reef.daemon.opening import open_house, recover
+from reef.daemon.starting import Start
 from reef.errors import ReefError
 from reef.paths import Paths
 
@@ -35,10 +35,10 @@ _LAST_WORDS_S = 2.0
 class Daemon:
     """The running daemon of one home."""
 
-    def __init__(self, resolved: Resolved, paths: Paths, foreground: bool) -> None:
-        self._resolved = resolved
+    def __init__(self, start: Start, paths: Paths) -> None:
+        self._start = start
+        self._resolved = start.resolved
         self._paths = paths
-        self._foreground = foreground
         self._stop = asyncio.Event()
         self._cut = asyncio.Event()
         self._house: House | None = None
@@ -51,9 +51,13 @@ class Daemon:
         try:
             house.stop = self.ask_to_stop
             host, port = listening.getsockname()[:2]
-            house.discovery.update(lock.describe(host, port, serving_facts(self._resolved)))
+            house.discovery.update(lock.describe(host, port, serving_facts(self._resolved, house.engines.own.name)))
             await runner.setup()
             await web.SockSite(runner, listening).start()
+            own = house.engines.own
+            house.discovery["engine"] = {"name": own.name, "model": own.model, "reason": self._start.reason}
+            if self._start.typed is not None:
+                self._start.typed.write(self._paths)
             lock.announce(house.discovery)
             self._say(house)
             house.engines.start()
@@ -82,7 +86,7 @@ class Daemon:
 
     def _say(self, house: House) -> None:
         log.info("reef %s answers at %s", __version__, house.discovery["url"])
-        if self._foreground:
+        if self._start.foreground:
             sys.stdout.write(f"reef {__version__} · {house.discovery['url']} · pid {house.discovery['pid']}\n")
             sys.stdout.flush()
 
@@ -125,17 +129,19 @@ def _tell_failure(task: asyncio.Task[None]) -> None:
         log.error("background work failed", exc_info=task.exception())
 
 
-def serve(resolved: Resolved, paths: Paths, foreground: bool, asked: bool) -> int:
+def serve(start: Start, paths: Paths) -> int:
     """Be the daemon of this home until stopped; returns the exit status.
 
-    When another process is, say so: an error if `asked` (the person named settings) and that one serves with others.
+    When another process is, say so: an error if `start.asked` (the person named settings) and that one serves with
+    others.
     """
+    resolved = start.resolved
     lock = Lock(paths)
     found = acquire_or_find(lock, paths, resolved.settings.reef.ready_timeout)
     if found is not None:
-        if asked:
+        if start.asked:
             check_same(found, serving_facts(resolved))
-        if foreground:
+        if start.foreground:
             sys.stdout.write(f"already running · {found['url']} · pid {found['pid']}\n")
             sys.stdout.flush()
         return 0
@@ -143,11 +149,11 @@ def serve(resolved: Resolved, paths: Paths, foreground: bool, asked: bool) -> in
         listening = take_address(resolved.settings.reef.host, port_wish(resolved))
         # Not `asyncio.run`: its end waits for threads, and one may be waiting for an install.
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(_run(resolved, paths, foreground, lock, listening))
+        loop.run_until_complete(_run(start, paths, lock, listening))
     finally:
         lock.release()
     return 0
 
 
-async def _run(resolved: Resolved, paths: Paths, foreground: bool, lock: Lock, listening: socket.socket) -> None:
-    await Daemon(resolved, paths, foreground).run(lock, listening)
+async def _run(start: Start, paths: Paths, lock: Lock, listening: socket.socket) -> None:
+    await Daemon(start, paths).run(lock, listening)

@@ -86,11 +86,15 @@ def port_wish(resolved: Resolved) -> PortWish:
     return PortWish(resolved.settings.reef.port, origin.split(" ")[0] in _MOVABLE)
 
 
-def serving_facts(resolved: Resolved) -> Json:
-    """What makes two daemons of one home different: `{recipe, upstream, model, port}`; the key of a URL is left out."""
+def serving_facts(resolved: Resolved, engine: str | None = None) -> Json:
+    """What makes two daemons of one home different: `{recipe, upstream, model, port}`; the key of a URL is left out.
+
+    `engine` is the name of the engine that was built, where settings that name none left the choice to reef.
+    """
     inference = resolved.settings.inference
     wish = port_wish(resolved)
-    upstream = "embedded" if inference.backend == "embedded" else _without_secrets(inference.upstream_url)
+    embedded = "embedded" in (inference.backend, engine)
+    upstream = "embedded" if embedded else _without_secrets(inference.upstream_url)
     return {
         "recipe": resolved.settings.recipe.implementation,
         "upstream": upstream,
@@ -114,11 +118,11 @@ def differences(running: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[s
     found = []
     for name in ("recipe", "upstream", "model", "port"):
         asked = wanted.get(name)
-        has = running.get("port") if name == "port" and asked is not None else facts.get(name)
-        if name == "port" and asked is None:
+        has = running.get("port") if name == "port" else facts.get(name)
+        # A port that nobody named may be any, and what answers when nothing is named is the embedded model.
+        if asked == has or (asked is None and (name == "port" or has == "embedded")):
             continue
-        if asked != has:
-            found.append(f"{name} (running: {has or 'none'}, asked for: {asked or 'none'})")
+        found.append(f"{name} (running: {has or 'none named'}, asked for: {asked or 'none named'})")
     return found
 
 
@@ -144,4 +148,4 @@ def check_same(running: Json, wanted: Json) -> None:
     differ = differences(running, wanted)
     if differ:
         message = f"the daemon already runs at {running['url']} with another {'; another '.join(differ)}"
-        raise Conflict(message, "reef down")
+        raise Conflict(message, "reef down && reef up")

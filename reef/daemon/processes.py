@@ -1,4 +1,4 @@
-"""Facts about sockets and processes of this machine, read from `/proc`; None wherever that does not exist.
+"""Facts about sockets and their processes on this machine, read from `/proc`; None wherever that does not exist.
 
 One use is safety: which user a loopback connection belongs to. The other is a good error: who holds a port.
 """
@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+
+from reef.processes import start_time
 
 _LISTEN = "0A"
 
@@ -87,30 +89,6 @@ def port_holder(port: int) -> str | None:
         except OSError:
             continue
     return "a process of another user"
-
-
-def is_alive(pid: int) -> bool:
-    """Whether process `pid` runs."""
-    if start_time(pid) is not None:
-        return True
-    if pid <= 0 or Path("/proc/self/stat").exists():
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def start_time(pid: int) -> int | None:
-    """Clock ticks from boot to the start of `pid`; None when it does not run (a zombie does not) or without /proc."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def started_at(pid: int) -> float | None:

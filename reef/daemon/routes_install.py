@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reef import events
+from reef import events, fetching
 from reef.daemon.access import Access
 from reef.daemon.house import House, house_of
 from reef.daemon.installing import Json, Progress, tell
@@ -26,11 +26,13 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
     """`POST /reef/harness/install`: the version (default: the head) becomes what the wrapper of the agent runs.
 
     A pending version is promoted first: installing it is the person's yes. `expected_head` makes a lost race a 409.
+    `environment` is the caller's way to the package registries (`reef.fetching`), used in place of the daemon's own.
     """
     house = house_of(request)
     body = await json_body(request)
     scenario = house.scenarios.known(body.get("scenario"))
     adapter = load_adapter(text_field(body, "adapter", longest=64) or scenario.adapter, house.paths)
+    sent = fetching.checked(body.get("environment"))
     head = await house.publisher.head(scenario.name)
     expected = body.get("expected_head")
     if expected is not None and (await find_version(house, scenario.name, str(expected)))["version"] != head.number:
@@ -47,7 +49,7 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
 
     def work(say: Progress) -> Json:
         if adapter.install is not None:
-            install_agent(adapter, house.paths, say)
+            install_agent(adapter, house.paths, say, fetching.merged(sent))
         files = rendered(house, found["release_id"], adapter)
         done = install_tree(
             house.paths, scenario.name, adapter, found["version"], files,
@@ -64,15 +66,19 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
 
 
 async def install_program(request: web.Request) -> web.StreamResponse:
-    """`POST /reef/agents/{adapter}`: the agent's pinned program, from its lock file; no harness."""
+    """`POST /reef/agents/{adapter}`: the agent's pinned program, from its lock file; no harness.
+
+    `environment` as in `install_harness`.
+    """
     house = house_of(request)
+    sent = fetching.checked((await json_body(request, required=False)).get("environment"))
     adapter: Adapter = load_adapter(request.match_info["adapter"], house.paths)
     if adapter.install is None:
         raise InvalidInput(f"{adapter.title} is not installed by reef", "reef agents list")
     version = adapter.install.version
 
     def work(say: Progress) -> Json:
-        changed = install_agent(adapter, house.paths, say)
+        changed = install_agent(adapter, house.paths, say, fetching.merged(sent))
         return {"adapter": adapter.name, "version": version, "changed": changed}
 
     async def after(done: Json) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 from aiohttp import web
 
 from reef.daemon.access import Access
+from reef.daemon.engine_room import EMBEDDED, parse_spec
 from reef.daemon.house import House, house_of
+from reef.daemon.naming import caller_of
 from reef.daemon.replies import json_body, json_reply, text_field
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
-from reef.errors import InvalidInput
+from reef.errors import Forbidden, InvalidInput
 
 
 async def list_scenarios(request: web.Request) -> web.Response:
@@ -27,8 +29,12 @@ async def create_scenario(request: web.Request) -> web.Response:
     body = await json_body(request)
     if body.get("name") is None:
         raise InvalidInput("the body needs 'name'", 'use {"name": "my-harness"}')
+    engine = _engine(body.get("engine"))
+    if engine not in (None, EMBEDDED) and "key_env" in parse_spec(engine) and caller_of(request).kind != "person":
+        # Whoever names a variable and an address would be sent that variable's value.
+        raise Forbidden("an engine with a key from the environment needs the person key", "reef scenarios create")
     scenario, created = await house.scenarios.create(
-        body["name"], text_field(body, "recipe"), _engine(body.get("engine")), text_field(body, "adapter")
+        body["name"], text_field(body, "recipe"), engine, text_field(body, "adapter")
     )
     head = house.publisher.head_now(scenario.name)
     reply = {

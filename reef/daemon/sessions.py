@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from reef.daemon.access import digest
-from reef.daemon.processes import is_alive, started_at
+from reef.daemon.processes import started_at
 from reef.errors import InvalidInput, NotFound, ReefError
 from reef.ids import from_blob, new_id, new_token, utc_now
+from reef.processes import is_alive
 from reef.records import rows
 from reef.records.writer import Writer
 

@@ -142,13 +142,9 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     inference = settings.inference
     if inference.backend == "embedded":
         return EmbeddedEngine(paths, on_change)
-    url, model, key_env = inference.upstream_url, inference.upstream_model, None
-    if url is None and inference.backend == "auto":
-        stored = confirmed(paths)
-        if stored is not None and stored["kind"] != EMBEDDED.kind:
-            url, model, key_env = stored["url"], model or stored.get("model"), stored.get("key_env")
-        elif model is None:
-            return EmbeddedEngine(paths, on_change)
+    url, model, key_env = _upstream(settings, paths)
+    if url is None and model is None and inference.backend == "auto":
+        return EmbeddedEngine(paths, on_change)
     if url is None:
         what = f"model {model!r} is named" if model else "an upstream is asked for"
         raise ConfigError(f"{what} but no address", "--inference.upstream-url http://127.0.0.1:11434")
@@ -167,6 +163,33 @@ def build_multimodal(settings: Settings) -> Engine | None:
     key = inference.multimodal_api_key.get_secret_value() if inference.multimodal_api_key else None
     variable = provider_variable(inference.multimodal_url)
     return UpstreamEngine(inference.multimodal_url, None, key or (os.environ.get(variable) if variable else None))
+
+
+def _upstream(settings: Settings, paths: Paths) -> tuple[str | None, str | None, str | None]:
+    """Address, model and the variable of the key, as far as the settings or the person's earlier yes name them."""
+    inference = settings.inference
+    stored = confirmed(paths) if inference.upstream_url is None and inference.backend == "auto" else None
+    if stored is not None and stored["kind"] != EMBEDDED.kind:
+        return stored["url"], inference.upstream_model or stored.get("model"), stored.get("key_env")
+    return inference.upstream_url, inference.upstream_model, None
+
+
+def key_variable(settings: Settings, paths: Paths) -> str | None:
+    """The variable that the daemon's own engine takes its provider's key from; None when from none."""
+    if settings.inference.backend == "embedded":
+        return None
+    url, _, key_env = _upstream(settings, paths)
+    return key_env or (provider_variable(url) if url else None)
+
+
+def why_chosen(settings: Settings, origins: Mapping[str, str], paths: Paths) -> str:
+    """Why the daemon's own engine is the one it is, in a few words."""
+    inference = settings.inference
+    if inference.backend != "auto" or inference.upstream_url is not None:
+        key = "inference.backend" if inference.backend == "embedded" else "inference.upstream-url"
+        return f"named by {origins.get(key, key)}"
+    stored = confirmed(paths)
+    return EMBEDDED.reason if stored is None else f"you chose it on {str(stored.get('at'))[:10]}"
 
 
 def provider_variable(url: str) -> str | None:

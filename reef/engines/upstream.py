@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Collection
@@ -223,7 +224,9 @@ def why(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return "the proxy cannot be reached"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return (error.os_error.strerror or "it cannot be reached").lower()
+        # asyncio puts the address, as Python writes it, into the error's own text.
+        number = error.os_error.errno
+        return os.strerror(number).lower() if number else "it cannot be reached"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):

@@ -9,6 +9,7 @@ from reef.gateway import requests
 from reef.gateway.chat_fold import ChatFold, reply_facts
 from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in
 from reef.gateway.lenient import dump, storable
+from reef.gateway.reply_sketch import chat_sketch
 from reef.gateway.sse import first_data
 
 _DONE = b"[DONE]"
@@ -55,7 +56,7 @@ class ChatDialect:
         return ChatFold()
 
     def read_reply(self, body: bytes) -> ReplyFacts:
-        return read_json_reply(body, reply_facts)
+        return read_json_reply(body, reply_facts, chat_sketch)
 
     def stand_in(self, body: bytes) -> bytes | None:
         return None

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from reef.errors import ReefError
 from reef.gateway.lenient import parse, storable
+from reef.gateway.scan import SCAN_ABOVE
 
 PREVIEW_CHARACTERS = 200
 
@@ -183,10 +184,17 @@ class Arguments:
         return tuple(self._bad)
 
 
-def read_json_reply(body: bytes, read: Callable[[dict[str, Any], bytes], ReplyFacts]) -> ReplyFacts:
-    """The facts that `read` finds in a reply that is one JSON object; any other body is an error."""
+def read_json_reply(
+    body: bytes,
+    read: Callable[[dict[str, Any], bytes], ReplyFacts],
+    sketch: Callable[[bytes], dict[str, Any]],
+) -> ReplyFacts:
+    """The facts that `read` finds in a reply that is one JSON object; any other body is an error.
+
+    Of a very large one `sketch` finds what `read` looks at, without parsing it.
+    """
     try:
-        reply = parse(body)
+        reply = sketch(body) if len(body) > SCAN_ABOVE else parse(body)
     except ValueError:
         reply = None
     if not isinstance(reply, dict):

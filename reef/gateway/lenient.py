@@ -17,7 +17,10 @@ def parse(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
-        return json.loads(body)
+        try:
+            return json.loads(body)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
 
 
 def dump(value: Any) -> bytes:

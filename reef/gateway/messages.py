@@ -14,6 +14,7 @@ from reef.gateway.estimate import tokens_at_most
 from reef.gateway.lenient import dump, storable
 from reef.gateway.messages_fold import MessagesFold, reply_facts
 from reef.gateway.named import ends, framed
+from reef.gateway.reply_sketch import messages_sketch
 
 _ENDS = frozenset({b"message_stop"})
 _KINDS = {
@@ -63,7 +64,7 @@ class MessagesDialect:
         return MessagesFold()
 
     def read_reply(self, body: bytes) -> ReplyFacts:
-        return read_json_reply(body, reply_facts)
+        return read_json_reply(body, reply_facts, messages_sketch)
 
     def stand_in(self, body: bytes) -> bytes | None:
         return None
@@ -82,7 +83,7 @@ class TokenCountDialect(MessagesDialect):
     trainable = False
 
     def read_reply(self, body: bytes) -> ReplyFacts:
-        return read_json_reply(body, _count_facts)
+        return read_json_reply(body, _count_facts, messages_sketch)
 
     def stand_in(self, body: bytes) -> bytes | None:
         return dump({"input_tokens": tokens_at_most(body)})

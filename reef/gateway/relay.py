@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import aiohttp
 import yarl
@@ -19,6 +21,7 @@ from reef.engines.dialects import ABSENT
 from reef.engines.engine import Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
 from reef.gateway import encodings, headers
+from reef.gateway.bodies import received
 from reef.gateway.call import Call
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Dialect, Problem, RequestFacts, problem_of, session_from
@@ -42,6 +45,8 @@ ENGINE_WAIT_S = 60.0
 """How long a call waits for an engine that is still starting."""
 
 _STOPPING = Problem(503, "reef is stopping", code="stopping")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Gateway:
@@ -72,14 +77,12 @@ class Gateway:
             return refusal(dialect, _STOPPING)
         started = time.monotonic()
         try:
-            body = await request.read()
-            facts = await _read(dialect, body)
-        except web.HTTPRequestEntityTooLarge:
-            return refusal(dialect, _too_large(request))
-        except InvalidInput as error:
+            body = await received(request.content, request.client_max_size)
+            facts = await _run(len(body), dialect.read_request, body)
+        except (TooLarge, InvalidInput) as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
-            body = dialect.with_model(body, engine.model)
+            body = await _run(len(body), dialect.with_model, body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
         recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
         prompt = PromptCheck(body, f"{engine.name} {facts.model}", self._windows)
@@ -114,10 +117,10 @@ class Gateway:
         running = Running(request, None)
         self._calls.enter(running)
         try:
-            body = await request.read()
+            body = await received(request.content, request.client_max_size)
             return await pass_through(self._upstream, request, body, engine, route, dialect, ENGINE_WAIT_S)
-        except web.HTTPRequestEntityTooLarge:
-            return refusal(dialect, _too_large(request))
+        except TooLarge as error:
+            return refusal(dialect, problem_of(error))
         except asyncio.CancelledError:
             if not running.cut:
                 raise
@@ -207,10 +210,6 @@ class Gateway:
         )
 
 
-def _too_large(request: web.Request) -> Problem:
-    return problem_of(TooLarge(f"the request is larger than {request.client_max_size >> 20} MiB"))
-
-
 def _not_spoken(engine: Engine, dialect: Dialect, spoken: frozenset[str]) -> Problem:
     message = f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
     return Problem(501, message, "not_supported", "not_supported")
@@ -219,10 +218,9 @@ def _not_spoken(engine: Engine, dialect: Dialect, spoken: frozenset[str]) -> Pro
 async def _stand_in(dialect: Dialect, body: bytes) -> bytes | None:
     if dialect.trainable:
         return None
-    return await asyncio.to_thread(dialect.stand_in, body) if len(body) > LARGE else dialect.stand_in(body)
+    return await _run(len(body), dialect.stand_in, body)
 
 
-async def _read(dialect: Dialect, body: bytes) -> RequestFacts:
-    if len(body) > LARGE:
-        return await asyncio.to_thread(dialect.read_request, body)
-    return dialect.read_request(body)
+async def _run(size: int, function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:
+    """Call `function`, in a thread when it works on many bytes."""
+    return await asyncio.to_thread(function, *arguments, **more) if size > LARGE else function(*arguments, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import Any
 
@@ -9,9 +10,8 @@ from reef.errors import InvalidInput
 from reef.gateway import scan
 from reef.gateway.dialect import first_line
 from reef.gateway.lenient import dump, parse
+from reef.gateway.scan import SCAN_ABOVE
 
-SCAN_ABOVE = 4 * 1024 * 1024
-"""Bodies over this size are not parsed as a whole."""
 MESSAGES_MAX = 50_000
 """A very large request with more messages than this is not searched for its last one."""
 _LAST_MESSAGES = 20
@@ -26,6 +26,8 @@ _SMALL = (
     "max_completion_tokens",
     "max_output_tokens",
 )
+_PIECE = 1024 * 1024
+_CLOSE = re.compile(rb"[ \t\r\n]*\}")
 _REMINDER = "<system-reminder>"
 _SYSTEM_CHARACTERS = 300
 
@@ -47,8 +49,10 @@ def read_object(body: bytes, conversation: str) -> dict[str, Any]:
 def with_model(body: bytes, model: str) -> bytes:
     """`body` with a model name put in front; every other byte as it was."""
     start = body.index(b"{") + 1
-    more = body[start:].lstrip(b" \t\r\n")[:1] != b"}"
-    return b"".join((body[:start], b'"model":', dump(model), b"," if more else b"", body[start:]))
+    more = not _CLOSE.match(body, start)
+    # Small pieces and one join: a copy of all at once would keep every other thread waiting.
+    rest = [body[place : place + _PIECE] for place in range(start, len(body), _PIECE)]
+    return b"".join((body[:start], b'"model":', dump(model), b"," if more else b"", *rest))
 
 
 def content_text(content: Any) -> str:

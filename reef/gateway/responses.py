@@ -10,6 +10,7 @@ from reef.gateway.chat import openai_error
 from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in
 from reef.gateway.lenient import dump, storable
 from reef.gateway.named import ends, framed
+from reef.gateway.reply_sketch import responses_sketch
 from reef.gateway.responses_fold import ResponsesFold, reply_facts
 
 _ENDS = frozenset({b"response.completed", b"response.incomplete", b"response.failed"})
@@ -49,7 +50,7 @@ class ResponsesDialect:
         return ResponsesFold()
 
     def read_reply(self, body: bytes) -> ReplyFacts:
-        return read_json_reply(body, reply_facts)
+        return read_json_reply(body, reply_facts, responses_sketch)
 
     def stand_in(self, body: bytes) -> bytes | None:
         return None

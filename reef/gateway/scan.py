@@ -12,17 +12,22 @@ from typing import Any
 
 from reef.gateway.lenient import parse
 
+SCAN_ABOVE = 4 * 1024 * 1024
+"""Bodies over this size are walked, not parsed as a whole."""
 _WINDOW = 64 * 1024
-# Python before 3.11.5 matches a possessive quantifier of a group wrongly, so only character sets have one here.
-_TEXT = rb'[^"\\]*+(?:\\.[^"\\]*+)*'
+# No possessive quantifier and no atomic group: Python before 3.11.5 matches them wrongly. What may follow a loop here
+# begins with a byte that the loop does not take, so that giving back fails at once and nothing is tried twice.
+_TEXT = rb'[^"\\]*(?:\\.[^"\\]*)*'
 _INSIDE_STRING = re.compile(_TEXT, re.DOTALL)
-_ITEM = rb'[^"\[\]{}]++|"' + _TEXT + rb'"'
-_FLAT = rb"(?:" + _ITEM + rb")*"
-_PLAIN = re.compile(rb"(?:" + _ITEM + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*", re.DOTALL)
+_STRING = rb'"' + _TEXT + rb'"'
+_FLAT = rb'[^"\[\]{}]*(?:' + _STRING + rb'[^"\[\]{}]*)*'
+_PLAIN = re.compile(rb'(?:[^"\[\]{}]+|' + _STRING + rb"|\{" + _FLAT + rb"\}|\[" + _FLAT + rb"\])*", re.DOTALL)
 """Everything up to the next bracket that is not closed in one level; whole strings are part of it."""
-_BLANKS = re.compile(rb"[ \t\r\n]*+")
-_SCALAR = re.compile(rb"[^,\]} \t\r\n]++")
+_BLANKS = re.compile(rb"[ \t\r\n]*")
+_SCALAR = re.compile(rb"[^,\]} \t\r\n]+")
 _OPEN = b"[{"
+DEPTH_MAX = 1000
+"""Deeper nesting is refused, as parsers do."""
 _BACKSLASH = ord("\\")
 
 Span = tuple[int, int]
@@ -83,7 +88,7 @@ def beginning(body: bytes, span: Span, limit: int = 4096) -> str:
 
 
 def end_of_value(body: bytes, start: int) -> int:
-    """The place behind the value that starts at `start`. Raises ValueError when it has no end."""
+    """The place behind the value that starts at `start`. Raises ValueError when it has no end or is nested too deep."""
     first = body[start : start + 1]
     if first == b'"':
         return _end_of_string(body, start)
@@ -106,6 +111,8 @@ def end_of_value(body: bytes, start: int) -> int:
         place += 1
         if depth == 0:
             return place
+        if depth > DEPTH_MAX:
+            raise ValueError("the body is nested too deep")
 
 
 def _end_of_string(body: bytes, start: int) -> int:

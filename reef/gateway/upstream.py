@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -13,6 +12,7 @@ from aiohttp import web
 
 from reef.engines.engine import CHAT, Engine
 from reef.engines.upstream import why
+from reef.gateway.bodies import outgoing
 from reef.gateway.dialect import Problem
 from reef.gateway.headers import forwarded
 
@@ -20,7 +20,6 @@ KEPT_ALIVE_S = 15.0
 LIST_TIMEOUT_S = 10.0
 AT_ONCE_S = 1.0
 """A connection that breaks this soon was dead before; one that breaks later had a server at work on the call."""
-_IN_PIECES_ABOVE = 1024 * 1024
 
 
 class UpstreamCalls:
@@ -50,7 +49,7 @@ class UpstreamCalls:
         sent = time.monotonic()
         try:
             return await self._session().post(
-                url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False
+                url, data=outgoing(body), headers=found, proxy=engine.proxy, allow_redirects=False
             )
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if isinstance(error, aiohttp.ClientConnectorError) or time.monotonic() - sent > AT_ONCE_S:
@@ -58,7 +57,7 @@ class UpstreamCalls:
             attempts.append({"error": why(error), "connection": "kept"})
         attempts.append({"connection": "fresh"})
         return await self._session(fresh=True).post(
-            url, data=_payload(body), headers=found, proxy=engine.proxy, allow_redirects=False
+            url, data=outgoing(body), headers=found, proxy=engine.proxy, allow_redirects=False
         )
 
     def get(
@@ -114,8 +113,3 @@ class UpstreamCalls:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "accept", "content-type"),
         )
-
-
-def _payload(body: bytes) -> bytes | io.BytesIO:
-    """A large body goes out in pieces; as one it would keep the loop from everything else."""
-    return io.BytesIO(body) if len(body) > _IN_PIECES_ABOVE else body

@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 
 from reef.engines.upstream import why
 from reef.gateway import encodings, headers
+from reef.gateway.bodies import joined
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem, ReplyFacts
 from reef.records.calls import LARGE, State
@@ -38,8 +39,8 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
     except ClientGone:
         raise
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        return await _broken(delivery, b"".join(pieces), f"the model server broke off: {why(error)}")
-    body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return await _broken(delivery, await joined(pieces, size), f"the model server broke off: {why(error)}")
+    body = await joined(pieces, size)
     facts = await _read(delivery, reply, body)
     if reply.status >= 400 and not facts.error:
         facts.error = f"the model server answered with status {reply.status}"
@@ -55,14 +56,11 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
 
 async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
     """Answer with one JSON body although the upstream streams: the client did not ask for a stream."""
-    fold = delivery.dialect.fold()
     try:
         body = await reply.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return await _broken(delivery, b"", f"the model server broke off: {why(error)}")
-    plain = encodings.decoded(encodings.named(reply.headers), body)
-    fold.feed(plain or b"")
-    facts = fold.facts(finished=True)
+    facts = await _read(delivery, reply, body)
     if facts.body is None or facts.error:
         message = facts.error or "the model server answered with an event stream that holds no reply"
         return await delivery.refused(Problem(502, message, "api_error", "unexpected_stream"))

@@ -66,6 +66,15 @@ class Transcript(_Section):
     path: str
 
 
+class Resume(_Section):
+    """How the agent goes on with a session of its own."""
+
+    arguments: list[str]
+    """`{session}` stands for the session's id."""
+    unless: list[str] = []
+    """Arguments of a run without a person, after which nothing is said."""
+
+
 class Extensions(_Section):
     """Which files a code extension may be."""
 
@@ -137,6 +146,7 @@ class Adapter(_Section):
     install: Install | None = None
     run: Run
     transcript: Transcript | None = None
+    resume: Resume | None = None
     render: Render
     code: Code = Code()
     limits: Limits = Limits()

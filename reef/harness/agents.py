@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,13 @@ from reef.paths import Paths, ensure_private, write_atomic
 LOCK_FILES = ("package.json", "package-lock.json")
 _INSTALL_S = 900
 _BEAT_S = 5.0
+_UNTRUSTED = (
+    "SELF_SIGNED_CERT_IN_CHAIN",
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+    "UNABLE_TO_GET_ISSUER_CERT",
+    "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+)
 _OFFLINE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "ECONNRESET", "ENOTCACHED")
 
 
@@ -59,11 +66,11 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     return [str(found.program), str(agent_folder(adapter, paths) / _install_of(adapter).binary_path)]
 
 
-def install_agent(adapter: Adapter, paths: Paths, progress: Progress) -> bool:
+def install_agent(adapter: Adapter, paths: Paths, progress: Progress, environ: Mapping[str, str] | None = None) -> bool:
     """Install the agent's pinned version, with a Node for it where the machine has none that fits.
 
-    Returns whether anything was installed. `progress` gets one line for each thing that takes time. Raises Failed with
-    what went wrong; a half-made install is removed.
+    Returns whether anything was installed. `progress` gets one line for each thing that takes time. The programs that
+    fetch get `environ` (default: the process's). Raises Failed with what went wrong; a half-made install is removed.
     """
     spec = _install_of(adapter)
     if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
@@ -72,9 +79,9 @@ def install_agent(adapter: Adapter, paths: Paths, progress: Progress) -> bool:
         if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
             return False
         started = time.monotonic()
-        found = node.ensure(spec.node, spec.node_wheel, paths, progress)
+        found = node.ensure(spec.node, spec.node_wheel, paths, progress, environ)
         if not is_installed(adapter, paths):
-            _install_npm(adapter, found, paths, progress)
+            _install_npm(adapter, found, paths, progress, environ)
         progress(f"{adapter.title} {spec.version} is installed ({time.monotonic() - started:.1f} s)")
     return True
 
@@ -90,7 +97,9 @@ def lock_hash(adapter: Adapter) -> str:
     return hashlib.sha256((adapter.folder / "package-lock.json").read_bytes()).hexdigest()
 
 
-def _install_npm(adapter: Adapter, found: node.Node, paths: Paths, progress: Progress) -> None:
+def _install_npm(
+    adapter: Adapter, found: node.Node, paths: Paths, progress: Progress, environ: Mapping[str, str] | None
+) -> None:
     spec = _install_of(adapter)
     place = agent_folder(adapter, paths)
     fresh = place.with_name(f".{place.name}.{os.getpid()}")
@@ -101,7 +110,7 @@ def _install_npm(adapter: Adapter, found: node.Node, paths: Paths, progress: Pro
     try:
         for name in LOCK_FILES:
             shutil.copyfile(adapter.folder / name, fresh / name)
-        _npm_ci(adapter, found, fresh, paths, progress)
+        _npm_ci(adapter, found, fresh, paths, progress, node.npm_environment(found, paths, environ))
         if not (fresh / spec.binary_path).is_file():
             raise Failed(f"{spec.package} {spec.version} does not hold {spec.binary_path}")
         facts = {"lock": lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
@@ -112,14 +121,16 @@ def _install_npm(adapter: Adapter, found: node.Node, paths: Paths, progress: Pro
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _npm_ci(adapter: Adapter, found: node.Node, folder: Path, paths: Paths, progress: Progress) -> None:
+def _npm_ci(
+    adapter: Adapter, found: node.Node, folder: Path, paths: Paths, progress: Progress, environ: dict[str, str]
+) -> None:
     ensure_private(paths.cache / "npm")
     argv = [*found.npm, "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--prefer-offline"]
     started = time.monotonic()
     child = subprocess.Popen(
         argv,
         cwd=folder,
-        env=node.npm_environment(found, paths),
+        env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -146,6 +157,10 @@ def _npm_failed(adapter: Adapter, said: str, paths: Paths) -> Failed:
     code = next((name for name in _OFFLINE if name in said), None)
     if code is not None:
         return Failed(f"{what}: the package registry does not answer ({code})", f"check the network, then: {again}")
+    code = next((name for name in _UNTRUSTED if name in said), None)
+    if code is not None:
+        told = f"{what}: the package registry's certificate is signed by nobody that Node knows ({code})"
+        return Failed(told, f"export NODE_EXTRA_CA_CERTS=FILE, with the authority's certificate, then: {again}")
     if "EINTEGRITY" in said:
         return Failed(f"{what}: a package does not have the hash of the lock file", again)
     lines = [line.removeprefix("npm error").strip() for line in said.splitlines() if line.startswith("npm error")]

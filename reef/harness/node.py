@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from reef import fetching
 from reef.errors import Failed
 from reef.paths import Paths, ensure_private
 
 Progress = Callable[[str], None]
 _VERSION_S = 20
 _INSTALL_S = 900
-_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "invalid peer certificate", "UnknownIssuer")
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,15 @@ def fits(version: str, least: str) -> bool:
     return _numbers(version) >= _numbers(least)
 
 
-def ensure(least: str, requirement: str, paths: Paths, progress: Progress) -> Node:
+def ensure(
+    least: str, requirement: str, paths: Paths, progress: Progress, environ: Mapping[str, str] | None = None
+) -> Node:
     """A Node that fits, installed into reef's data folder where there is none.
 
     `requirement` is the pinned package that brings it. Raises Failed with the last line of what the installer said.
     """
-    found = find(least, paths)
+    source = os.environ if environ is None else environ
+    found = find(least, paths, source)
     if found is not None:
         return found
     progress(f"no Node {least} or later here: installing {requirement}")
@@ -59,7 +63,7 @@ def ensure(least: str, requirement: str, paths: Paths, progress: Progress) -> No
     shutil.rmtree(fresh, ignore_errors=True)
     ensure_private(target.parent)
     try:
-        _install(requirement, fresh, paths)
+        _install(requirement, fresh, paths, source)
         shutil.rmtree(target, ignore_errors=True)
         fresh.rename(target)
     finally:
@@ -88,12 +92,16 @@ def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None 
         for name, value in source.items()
         if name.lower().replace("-", "_") not in moved and not name.startswith("REEF_")
     }
-    # Node does not read what tells pip and git of one more certificate authority.
-    bundle = next((source[name] for name in _CERTIFICATES if source.get(name)), None)
-    if bundle is not None:
-        kept.setdefault("NODE_EXTRA_CA_CERTS", bundle)
+    kept = _trusting(kept)
     kept["PATH"] = f"{node.program.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return kept | moved
+
+
+def _trusting(environ: dict[str, str]) -> dict[str, str]:
+    """`environ` with the authority that one program was told of told to Node and uv, which read no other's variable."""
+    bundle = fetching.certificates(environ)
+    own = {name: bundle for name in ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE") if bundle and not environ.get(name)}
+    return environ | own
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -135,36 +143,45 @@ def _version(program: Path) -> str | None:
     return tried.stdout.decode(errors="replace").strip() if tried.returncode == 0 else None
 
 
-def _install(requirement: str, target: Path, paths: Paths) -> None:
-    uv = shutil.which("uv")
+def _install(requirement: str, target: Path, paths: Paths, environ: Mapping[str, str]) -> None:
+    uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
     if uv is not None:
         argv = [uv, "pip", "install", "--quiet", "--python", sys.executable]
-    elif _call([sys.executable, "-m", "pip", "--version"], paths).returncode == 0:
+    elif _call([sys.executable, "-m", "pip", "--version"], paths, environ).returncode == 0:
         argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     else:
-        argv = [str(_pip_venv(paths)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+        argv = [
+            str(_pip_venv(paths, environ)),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+        ]
     argv += ["--only-binary", ":all:", "--target", str(target), requirement]
-    done = _call(argv, paths)
+    done = _call(argv, paths, environ)
     if done.returncode != 0:
-        raise Failed(
-            f"{requirement} cannot be installed: {_last_line(done.stderr)}", "check the network, then try again"
-        )
+        variable = "SSL_CERT_FILE" if uv is not None else "PIP_CERT"
+        untrusted = any(word in done.stderr for word in _UNTRUSTED)
+        hint = f"export {variable}=FILE, with the authority's certificate" if untrusted else "check the network"
+        raise Failed(f"{requirement} cannot be installed: {_last_line(done.stderr)}", f"{hint}, then try again")
 
 
-def _pip_venv(paths: Paths) -> Path:
+def _pip_venv(paths: Paths, environ: Mapping[str, str]) -> Path:
     """A throwaway environment that has pip, for a Python that has none; returns its interpreter."""
     folder = paths.cache / "pip"
     program = folder / "bin" / "python"
     if not program.is_file():
-        done = _call([sys.executable, "-m", "venv", str(folder)], paths)
+        done = _call([sys.executable, "-m", "venv", str(folder)], paths, environ)
         if done.returncode != 0:
             raise Failed(f"this Python has neither pip nor venv: {_last_line(done.stderr)}", "./install.sh")
     return program
 
 
-def _call(argv: list[str], paths: Paths) -> subprocess.CompletedProcess[str]:
+def _call(argv: list[str], paths: Paths, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     # pip asks `rustc --version` to name itself to the registry, and a rustup shim answers by writing into the home.
-    environment = os.environ | {"RUSTUP_HOME": str(paths.cache / "rustup")}
+    environment = _trusting(dict(environ)) | {"RUSTUP_HOME": str(paths.cache / "rustup")}
     try:
         return subprocess.run(
             argv,

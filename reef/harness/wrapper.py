@@ -11,6 +11,7 @@ import fnmatch
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,10 @@ from reef.harness.agents import agent_argv
 from reef.harness.home import prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import launch
+from reef.harness.resume import on_terminal, resume_line
+from reef.needs import refuse_unmet
 from reef.paths import Paths
+from reef.text import safe
 
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "evolve": (["ask"], 'ask for a change: evolve "…" [--wait] [--timeout SECONDS]'),
@@ -91,7 +95,11 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
-    with Client.connect(paths) as client:
+    if arguments in (["--help"], ["-h"]):
+        sys.stdout.write(_words(adapter))
+        sys.stdout.flush()
+    with Client.connect(paths, told=_say_started) as client:
+        _check_needs(client, scenario, installed(paths, scenario, adapter.name).version)
         session = _session(client, adapter, scenario, paths)
         try:
             model = _model(client, scenario, adapter)
@@ -102,12 +110,28 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 home = prepare_home(install, adapter, client.url, *model)
             environment = agent_environment(os.environ, adapter, install, home, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
-            return launch([*argv, *arguments], environment)
+            began = time.time()
+            status = launch([*argv, *arguments], environment)
+            line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
+            if line is not None:
+                sys.stdout.write(safe(line) + "\n")
+            return status
         finally:
             if session.get("opened"):
                 # The daemon also ends it when this process is gone.
                 with suppress(ReefError):
                     client.close_session(session["session"])
+
+
+def _check_needs(client: Client, scenario: str, version: int) -> None:
+    """Raises Refused when the installed version needs a variable or a program that is not there."""
+    for row in client.releases(scenario)["releases"]:
+        if row["version"] == version:
+            refuse_unmet(f"v{version} of scenario {scenario}", row.get("requires") or [])
+
+
+def _say_started(parts: list[str]) -> None:
+    sys.stderr.write(safe(" · ".join(parts)) + "\n")
 
 
 def agent_environment(
@@ -188,6 +212,12 @@ def _become_reef(command: list[str], arguments: list[str], adapter: Adapter, sce
     extra = ["--adapter", adapter.name] if command == ["versions", "install"] else []
     argv = [*command, "--scenario", scenario, *extra, *arguments[1:]]
     os.execv(sys.executable, [sys.executable, "-P", "-m", "reef.cli.app", *argv])
+
+
+def _words(adapter: Adapter) -> str:
+    """Three lines before the agent's own help."""
+    named = f"Words of reef's own, before those of {adapter.title} (reef-{adapter.name} help explains them):"
+    return f"{named}\n  {'  '.join(COMMANDS)}\n\n"
 
 
 def _help(adapter: Adapter) -> str:

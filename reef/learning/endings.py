@@ -11,6 +11,8 @@ import threading
 import time
 from pathlib import Path
 
+from reef.processes import is_alive
+
 GRACE_S = 2.0
 MARKER = "REEF_STEP"
 """Variable that every process of a step inherits."""
@@ -35,7 +37,7 @@ def end_family(pid: int, grace_s: float = GRACE_S) -> None:
     members = family(pid)
     _signal(pid, members, signal.SIGTERM)
     end = time.monotonic() + grace_s
-    while time.monotonic() < end and any(_runs(member) for member in members):
+    while time.monotonic() < end and any(is_alive(member) for member in members):
         time.sleep(0.02)
     # Whatever was started in between is only found by looking again.
     members = list(dict.fromkeys([*members, *(later for member in members for later in family(member))]))
@@ -91,21 +93,6 @@ def _signal(pid: int, members: list[int], number: signal.Signals) -> None:
     for member in members:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member, number)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    if not sys.platform.startswith("linux"):
-        return True
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
 
 
 def _parents() -> list[tuple[int, int]]:

@@ -85,7 +85,8 @@ class Supervisor:
         if state == "running" and step is not None:
             await self.cancel_step(scenario, step)
         elif state != "cancelled":
-            raise Conflict(f"the ask is {state} already", f"reef asks list --scenario {scenario}")
+            ended = "is settled already" if state in ("published", "pending", "rejected", "skipped") else f"has {state}"
+            raise Conflict(f"the ask cannot be cancelled, it {ended}", f"reef asks list --scenario {scenario}")
         return "cancelled"
 
     async def stop(self) -> None:

@@ -50,14 +50,8 @@ def open_store(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
             path, isolation_level=None, timeout=BUSY_TIMEOUT_S, check_same_thread=False, cached_statements=256
         )
-        try:
+        with _closed_on_failure(connection, path):
             _prepare(connection, path)
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise refusal(path, error) from error
-        except BaseException:
-            connection.close()
-            raise
     return connection
 
 
@@ -73,17 +67,24 @@ def open_readonly(path: Path) -> sqlite3.Connection:
         connection = _connect_readonly(path)
     except sqlite3.DatabaseError as error:
         raise refusal(path, error) from error
-    try:
+    with _closed_on_failure(connection, path):
         version = _check(connection, path)
         if version < SCHEMA_VERSION:
             raise Unavailable(f"{path} was made by an older reef and is migrated when the daemon starts", "reef up")
+    return connection
+
+
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close `connection` when what is done with it fails; SQLite's own errors become reef's refusal of the file."""
+    try:
+        yield
     except sqlite3.DatabaseError as error:
         connection.close()
         raise refusal(path, error) from error
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def _connect_readonly(path: Path) -> sqlite3.Connection:

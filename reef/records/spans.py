@@ -29,9 +29,10 @@ STEPS_MAX = 100_000
 """Searches made in one body; what follows them is cut by length alone. Keeps a hostile body from taking minutes."""
 
 _WINDOW = 64 * 1024  # One search holds the interpreter for well under a millisecond.
-# Python before 3.11.5 matches a possessive quantifier of a group wrongly, so only character sets have one here.
-_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*"'
-_PLAIN = re.compile(rb'(?:[^"\[\]{}]++|' + _TEXT + rb"){0,64}", re.DOTALL)
+# No possessive quantifier and no atomic group: Python before 3.11.5 matches them wrongly. What may follow a loop here
+# begins with a byte that the loop does not take, so that giving back fails at once and nothing is tried twice.
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_PLAIN = re.compile(rb'(?:[^"\[\]{}]+|' + _TEXT + rb"){0,64}", re.DOTALL)
 _STRING = re.compile(_TEXT, re.DOTALL)
 _QUOTE, _BACKSLASH, _ARRAY = ord('"'), ord("\\"), ord("[")
 _OPEN = frozenset(b"[{")

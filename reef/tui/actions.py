@@ -64,8 +64,12 @@ ACTIONS: tuple[Action, ...] = (
         "go_version", ("v",), "its version", "go to the version it led to", "ask", frozenset({"asks", "traces"}), 14
     ),
     Action("install", ("i",), "install", "install the version on this machine", "version", frozenset({"versions"}), 10),
-    Action("promote", ("p",), "promote", "serve the version from now on", "version", frozenset({"versions"}), 11),
-    Action("rollback", ("R",), "roll back", "go back to the version", "version", frozenset({"versions"}), 12),
+    Action(
+        "promote", ("p",), "promote", "serve the pending version from now on", "version", frozenset({"versions"}), 11
+    ),
+    Action(
+        "rollback", ("R",), "roll back", "go back to a version that was served", "version", frozenset({"versions"}), 12
+    ),
     Action("diff", ("d",), "diff with …", "compare with another version", "version", frozenset({"versions"}), 13),
     Action("copy", ("y",), "copy", "copy the id, or the part under the cursor", "any", LISTS, 40),
     Action("copy_json", ("Y",), "", "copy all of it as JSON", "any", LISTS),

@@ -40,6 +40,7 @@ from reef.tui.views.now import engine_text
 Json = dict[str, Any]
 DRAIN_S = 0.1
 """Events are taken ten times a second at most, so that a busy daemon does not repaint the screen all the time."""
+TICK_S = 1.0
 STATUS_S = 5.0
 STATUS_AFTER_EVENTS_S = 1.0
 """The status counts everything the daemon holds, so a busy daemon is asked once a second."""
@@ -103,7 +104,7 @@ class ReefApp(App[int]):
         """Progress of long work, shown in the header; empty when there is none."""
         self.anywhere = Anywhere(self)
         self.opened: list[Place] = []
-        """Every place that was opened so far."""
+        """Every place that was opened so far: their widgets are there."""
         self._was = ""
         self._lost = False
         self._status_due = False
@@ -116,6 +117,7 @@ class ReefApp(App[int]):
         self.refresh_status()
         self.follower.start()
         self.set_interval(DRAIN_S, self.take_events)
+        self.set_interval(TICK_S, self._tick)
         self.set_interval(STATUS_S, self.refresh_status)
         self.set_interval(STATUS_AFTER_EVENTS_S, self._status_after_events)
 
@@ -136,6 +138,11 @@ class ReefApp(App[int]):
         """The place in front, under whatever dialog is open."""
         found = [screen for screen in self.screen_stack if isinstance(screen, Place)]
         return found[-1] if found else None
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the app ends: the widgets of its places are taken away before its last messages come."""
+        return any(not place.there for place in self.opened)
 
     def go(self, number: int) -> None:
         """Go to the place of that number."""
@@ -161,6 +168,12 @@ class ReefApp(App[int]):
         return cells.line(self.status.get("url") or "http://127.0.0.1:8900", 60)
 
     @property
+    def engine(self) -> Json:
+        """The daemon's own engine, as the status describes it; empty when nothing is known."""
+        found = self.status.get("engine")
+        return found if isinstance(found, dict) else {}
+
+    @property
     def read_scenario(self) -> str | None:
         """The scenario whose calls and asks are listed; None for all."""
         return None if self.all_scenarios else self.scenario
@@ -178,14 +191,17 @@ class ReefApp(App[int]):
         """The right side of the header, long to short."""
         head = self.scenario_facts(self.scenario).get("head")
         served = f"{cells.line(self.scenario, 24)} · v{head}" if head else cells.line(self.scenario, 24)
-        engine = self.status.get("engine")
-        named = engine_text(engine) if isinstance(engine, dict) else ""
+        engine = self.engine
+        named = engine_text(engine) if engine else ""
+        model = cells.line(engine.get("model") or "", 40) if engine.get("state") in ("ready", None) else ""
         state = self._state_spans()
         if self.activity:
             return [[(f"… {cells.line(self.activity, 60)} ", "accent"), *state], [("… ", "accent"), *state], state]
         forms: list[list[Span]] = []
         if named:
             forms.append([(f"{served} · {cells.cut(named, 32)} · ", "dim"), *state])
+            for short in (model, cells.cut(model or named, 10)):
+                forms += [[(f"{served} · {short} · ", "dim"), *state]] if short else []
         forms.append([(f"{served} · ", "dim"), *state])
         forms.append(state)
         return forms
@@ -213,6 +229,8 @@ class ReefApp(App[int]):
 
     def take_events(self) -> None:
         """Hand the events since the last time to the places."""
+        if self.leaving:
+            return
         events = self.follower.drain()
         lost = self.follower.lost is not None
         if lost != self._lost or self.source.state != self._was:
@@ -226,6 +244,11 @@ class ReefApp(App[int]):
         """Call `do` for every place that was opened, in front or not."""
         for place in self.opened:
             do(place)
+
+    def _tick(self) -> None:
+        """Time goes by: what tells relative times in front is painted anew."""
+        if (place := self.place) in self.opened and place is not None and place.there:
+            place.tick()
 
     def _status_after_events(self) -> None:
         if self._status_due:
@@ -247,7 +270,7 @@ class ReefApp(App[int]):
         self._state_changed()
 
     def _state_changed(self) -> None:
-        place = self.place
+        place = self.place if self.place in self.opened else None
         if self._was not in ("", self.source.state) and place is not None:
             place.reload()
         self._was = self.source.state
@@ -271,6 +294,8 @@ class ReefApp(App[int]):
     @on(Finished)
     def finished(self, event: Finished) -> None:
         """Work ended off this thread."""
+        if self.leaving:
+            return
         if event.error is None:
             event.task.then(event.value)
         elif event.task.failed is not None:

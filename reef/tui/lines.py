@@ -46,6 +46,8 @@ class Block:
     """Key of the block that hides this one while it is folded."""
     copy: str = ""
     """What copying at this block gives."""
+    ticks: bool = False
+    """Whether the body tells relative times: a callable that is called again as time goes by."""
     made: Sequence[Line] | None = field(default=None, repr=False)
 
     def lines(self) -> Sequence[Line]:
@@ -53,6 +55,13 @@ class Block:
         if self.made is None:
             self.made = self.body() if callable(self.body) else self.body
         return self.made
+
+    def tick(self) -> bool:
+        """Make the lines again if they tell relative times; whether they have changed."""
+        if not self.ticks or self.made is None or not callable(self.body):
+            return False
+        before, self.made = self.made, self.body()
+        return list(before) != list(self.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,8 @@ class Column:
     """Whether numbers stand at its right edge."""
     least: int = 0
     """Width of the whole list from which on the column is shown."""
+    most: int = 0
+    """Width of the whole list up to which the column is shown; 0: however wide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,10 @@ class Publisher:
         async with self._turn(scenario):
             head, wanted = await self._choose(scenario, target, expected_head)
             if wanted.state != "pending":
-                raise InvalidInput(f"v{wanted.number} of {scenario!r} is not pending", "reef versions list")
+                raise InvalidInput(
+                    f"v{wanted.number} of {scenario!r} is not pending, and only a pending version is promoted",
+                    f"reef versions rollback v{wanted.number} --scenario {scenario}",
+                )
             if wanted.parent != head.release_id and expected_head is None:
                 raise Conflict(
                     f"v{wanted.number} was made from an older version, and v{head.number} is served now",

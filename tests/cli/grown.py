@@ -14,7 +14,9 @@ from reef.versions.catalog import Rows
 from reef.versions.publish import Proposal, Publisher
 from reef.versions.repository import Repository
 
-SCENARIOS = ("grown", "lead", "back", "race", "yes")
+SCENARIOS = ("grown", "lead", "back", "race", "yes", "needy")
+NEEDS = ({"kind": "env", "name": "key", "check": "FOO_TOKEN"}, {"kind": "service", "name": "db", "check": "it answers"})
+"""What v3 of `needy` needs."""
 RULE = "Reproduce the bug first."
 ASK = "when I ask you to fix a bug, reproduce it first"
 REASON = "reach: pi skipped the skill, its front matter does not read back"
@@ -55,8 +57,11 @@ async def _fill(name: str, writer: Writer, publisher: Publisher, paths: Paths) -
     await writer.write(lambda conn: _reject(conn, name, rejected))
     code = await writer.write(lambda conn: _step(conn, name, "notify me"))
     with_code = {**with_rule, "harness/extensions/notify.ts": b"export default () => {};\n"}
+    needs = NEEDS if name == "needy" else ()
     await publisher.publish(
-        Proposal(name, with_code, second.release_id, "Add the extension notify", step=code, pending=True)
+        Proposal(
+            name, with_code, second.release_id, "Add the extension notify", step=code, pending=True, requires=needs
+        )
     )
 
 

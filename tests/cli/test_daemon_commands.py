@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from reef.cli.up import tell
+from reef.errors import Failed
 from reef.paths import Paths
 from tests.cli.conftest import Live, home_environment
 from tests.cli.shell import on_terminal, reef
@@ -40,7 +42,8 @@ def test_up_then_up_again_then_down_then_down_again(up_flags: list[str], paths: 
     other = reef("up", "--recipe", "reefine", *up_flags)
     assert other.status == 1
     assert "another recipe (running: basic, asked for: reefine)" in other.err
-    assert other.err.endswith("hint: reef down\n")
+    typed = " ".join(["up", "--recipe", "reefine", *up_flags])
+    assert other.err.endswith(f"hint: reef down && reef {typed}\n")
     assert (reef("down").out, reef("down").out) == ("daemon stopped\n", "the daemon is not running\n")
     assert reef("status").status == 3
 
@@ -59,6 +62,30 @@ def test_a_writing_command_starts_the_daemon(paths: Paths, model_server: str) ->
     assert "read from the database" in offline.err
     assert reef("records", "list", "-s", "nobody").err.startswith("the daemon is not running")
     assert reef("records", "list", "-s", "nobody").status == 1
+
+
+def test_a_key_that_was_typed_is_in_no_hint(live: Live) -> None:
+    other = live.reef("up", "--inference.upstream-api-key", "sk-mine", "--inference.upstream-model", "other")
+    assert other.status == 1
+    assert "another model (running: fake-model, asked for: other)\n\nhint: reef down && reef up …" in other.err
+    assert "sk-mine" not in other.err
+
+
+def test_up_says_how_to_start_ollama_where_nothing_answers() -> None:
+    reason = "the model server at http://127.0.0.1:11434/v1 does not answer: connection refused"
+    engine = {"name": "upstream", "model": "qwen3", "state": "down", "detail": reason}
+    for port, hint in ((11434, "ollama serve"), (8080, "reef logs")):
+        with pytest.raises(Failed) as raised:
+            tell({"url": "http://127.0.0.1:8900", "engine": engine | {"url": f"http://127.0.0.1:{port}/v1"}}, False)
+        assert (reason in raised.value.message, raised.value.hint) == (True, hint)
+
+
+def test_up_warns_of_a_model_that_the_server_does_not_have(up_flags: list[str], paths: Paths) -> None:
+    flags = [flag if flag != "fake-model" else "nosuch" for flag in up_flags]
+    shown = reef("up", *flags)
+    assert shown.status == 0
+    assert "warning: the model server has no model nosuch (it has: fake-model" in shown.err
+    reef("down")
 
 
 def test_status_shows_facts_for_a_person_and_an_object_for_a_program(live: Live) -> None:
@@ -132,12 +159,14 @@ def test_down_waits_for_a_running_call_and_a_second_down_cuts_it(
         first = started("down", env=env)
         assert first.stderr is not None
         assert "waiting for 1 running call" in first.stderr.readline()
+        first.send_signal(signal.SIGINT)
+        assert "the daemon goes on stopping" in first.stderr.readline()
         began = time.monotonic()
         assert reef("down", env=env).out == "daemon stopped\n"
         for _ in pieces:
             pass
     assert time.monotonic() - began < 20
-    assert first.wait(timeout=20) == 0
+    assert first.wait(timeout=20) == 130
     offline = json.loads(reef("records", "list", "--json", env=env).out)
     assert [row["state"] for row in offline] == ["partial"]
 

@@ -21,7 +21,7 @@ def test_a_rollback_shows_what_changes_and_asks(live: Live) -> None:
     status, shown = live.on_terminal(
         "versions", "rollback", "v1", "-s", "back", keys=[("[y/N]", "n\r")], env={"NO_COLOR": "1"}
     )
-    assert status == 2
+    assert status == 1
     assert f"- {RULE}" in shown
     assert "nothing was changed" in shown
     assert versions(live, "back")[0] == (3, "training", False)
@@ -41,7 +41,17 @@ def test_a_decision_without_terminal_needs_yes(live: Live) -> None:
     done = live.reef("versions", "promote", "v3", "-s", "lead", "--yes")
     assert done.out == "promoted v3 · scenario lead is now v4\n"
     assert versions(live, "lead")[0] == (4, "promote", True)
-    assert live.reef("versions", "promote", "v2", "-s", "lead", "--yes").status == 1
+
+
+def test_only_a_pending_version_is_promoted_and_nobody_is_asked_about_another(live: Live) -> None:
+    shown = live.reef("versions", "promote", "v1", "-s", "grown")
+    assert (shown.status, shown.out) == (1, "")
+    assert shown.err == (
+        "error: v1 of scenario grown is not pending, and only a pending version is promoted\n\n"
+        "hint: reef versions rollback v1 -s grown\n"
+    )
+    served = live.reef("versions", "promote", "v2", "-s", "grown")
+    assert (served.status, "v2 of scenario grown is served already" in served.err) == (1, True)
 
 
 def test_a_version_that_is_not_there_is_named_with_the_newest(live: Live) -> None:
@@ -85,5 +95,5 @@ def test_a_pending_version_is_installed_only_after_a_yes(live: Live) -> None:
     assert "needs your yes" in json.loads(refused.err.splitlines()[-1])["error"]["message"]
     assert "export default" in refused.err
     status, shown = live.on_terminal("versions", "install", "v3", "-s", "yes", keys=[("[y/N]", "n\r")])
-    assert (status, "nothing was changed" in shown) == (2, True)
+    assert (status, "nothing was changed" in shown) == (1, True)
     assert versions(live, "yes")[0] == (3, "training", False)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reef.paths import Paths
 from tests.cli.conftest import Live
-from tests.cli.shell import REEF
+from tests.cli.shell import REEF, reef
 
 ENDED = ("rejected", "failed", "skipped")
 
@@ -48,7 +51,36 @@ def test_undo_takes_back_the_last_rating_of_this_directory(live: Live, tmp_path:
     assert live.reef("undo", cwd=tmp_path).out == f"bad taken back from {receipt}\n"
     assert report_on(live, receipt) == []
     again = live.reef("undo", cwd=tmp_path)
-    assert (again.status, "no rating was given in this directory" in again.err) == (1, True)
+    assert (again.status, "no rating is left to take back in this directory" in again.err) == (1, True)
+
+
+def test_undo_again_takes_back_the_rating_before(live: Live, tmp_path: Path) -> None:
+    _, token = live.session(tmp_path)
+    receipt = live.chat("rate me twice", token=token)
+    live.reef("good", cwd=tmp_path)
+    live.reef("bad", cwd=tmp_path)
+    assert live.reef("undo", cwd=tmp_path).out == f"bad taken back from {receipt}\n"
+    told = [line for line in live.reef("records", "show", receipt).out.splitlines() if line.startswith("report")]
+    assert ["taken back" in line for line in told] == ["score 0" in line for line in told]
+    assert live.reef("undo", cwd=tmp_path).out == f"good taken back from {receipt}\n"
+    assert report_on(live, receipt) == []
+
+
+def test_a_session_without_an_answer_is_passed_over(live: Live, tmp_path: Path) -> None:
+    _, token = live.session(tmp_path)
+    receipt = live.chat("the only answer here", token=token)
+    live.session(tmp_path)
+    assert live.reef("good", cwd=tmp_path).out.startswith(f"good stored on {receipt}")
+    far = live.reef("good", "-2", cwd=tmp_path)
+    assert (far.status, "has 1 answer\n" in far.err) == (1, True)
+
+
+def test_nothing_is_started_where_nothing_was_ever_recorded(tmp_path: Path) -> None:
+    for word in ("good", "bad"):
+        shown = reef(word)
+        assert (shown.status, shown.out) == (1, "")
+        assert shown.err.endswith("so there is nothing to rate\n\nhint: reef agents add pi\n")
+    assert not Paths.from_environ().data.exists()
 
 
 def test_without_a_session_here_it_lists_three_answers_and_ends_with_2(live: Live, tmp_path: Path) -> None:
@@ -69,7 +101,7 @@ def test_on_a_terminal_it_asks_which_one(live: Live, tmp_path: Path) -> None:
     assert status == 0, shown
     assert report_on(live, receipts[1])[0]["score"] == 0.0
     status, _ = live.on_terminal("bad", "-s", "asked", keys=[("which one?", "\r")], cwd=tmp_path)
-    assert status == 2
+    assert status == 1
     assert report_on(live, receipts[2]) == []
 
 
@@ -99,7 +131,8 @@ def test_a_report_on_an_unknown_receipt_names_it(live: Live) -> None:
 
 def test_metadata_must_be_an_object(live: Live) -> None:
     for text in ("[1]", "{"):
-        assert "--metadata" in live.reef("report", "--metadata", text).err
+        shown = live.reef("report", "--metadata", text)
+        assert (shown.status, "--metadata" in shown.err) == (2, True)
 
 
 def test_an_ask_that_is_refused_ends_with_1_and_says_why(live: Live) -> None:
@@ -119,7 +152,9 @@ def test_an_ask_that_is_refused_ends_with_1_and_says_why(live: Live) -> None:
 
 def test_an_ask_that_is_not_settled_in_time_ends_with_2_and_can_be_cancelled(live: Live) -> None:
     live.reef("scenarios", "create", "slow", "--recipe", "reefine")
-    shown = live.reef("ask", "[[slow 60s]] be brief", "--wait", "--timeout", "1", "-s", "slow")
+    # Words need no quotes.
+    shown = live.reef("ask", "[[slow 60s]]", "be", "brief", "--wait", "--timeout", "1", "-s", "slow")
+    assert live.json("asks", "show", "1", "-s", "slow")["text"] == "[[slow 60s]] be brief"
     assert shown.status == 2
     assert "it goes on: reef asks watch 1 -s slow" in shown.err
     assert live.reef("asks", "cancel", "1", "-s", "slow").out == "ask #1 cancelled\n"
@@ -127,16 +162,32 @@ def test_an_ask_that_is_not_settled_in_time_ends_with_2_and_can_be_cancelled(liv
     assert live.json("steps", "list", "-s", "slow")[0]["state"] == "cancelled"
 
 
+def test_ctrl_c_while_waiting_says_that_the_ask_goes_on(
+    live: Live, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    live.reef("scenarios", "create", "waiting", "--recipe", "reefine")
+    child = started("ask", "[[slow 60s]] be brief", "--wait", "-s", "waiting", env=live.env)
+    assert child.stderr is not None
+    assert "propose" in child.stderr.readline()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=20)
+    assert (child.returncode, err.splitlines()[-1]) == (130, "the ask goes on: reef asks watch 1 -s waiting")
+    assert live.json("asks", "show", "1", "-s", "waiting")["state"] == "running"
+    live.reef("asks", "cancel", "1", "-s", "waiting")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "text"), ("x" * 4001, "4000"), (f"use sk-ant-{'a1' * 12} now", "credential")],
-    ids=["empty", "too long", "credential"],
+    [("", "empty"), (" ", "empty"), ("x" * 4001, "4000"), (f"use sk-ant-{'a1' * 12} now", "credential")],
+    ids=["empty", "blank", "too long", "credential"],
 )
 def test_a_bad_ask_is_refused_and_stored_nowhere(live: Live, text: str, message: str) -> None:
     before = len(live.json("asks", "list", "-s", "grown"))
     shown = live.reef("ask", text, "-s", "grown")
     assert shown.status == 1
     assert message in shown.err
+    assert "hint: " in shown.err
+    assert "{" not in shown.err, "a hint is for the shell, not for a program"
     assert "a1a1a1" not in shown.err
     assert len(live.json("asks", "list", "-s", "grown")) == before
 
@@ -151,6 +202,9 @@ def test_an_ask_reads_stdin_and_carries_requirements(live: Live) -> None:
     row = live.json("asks", "show", str(json.loads(queued.out)["number"]), "-s", "needing")
     assert row["text"] == "[[slow 60s]] open pull requests"
     assert [(need["kind"], need["name"]) for need in row["requires"]] == [("env", "TOKEN"), ("binary", "gh")]
+    shown = live.reef("asks", "show", "1", "-s", "needing", env={"TOKEN": "x"}).out.splitlines()
+    assert next(line for line in shown if line.startswith("needs")) == "needs  env TOKEN"
+    assert "needs  env TOKEN (not set)" in live.reef("asks", "show", "1", "-s", "needing").out
     live.reef("asks", "cancel", "1", "-s", "needing")
 
 

@@ -14,7 +14,8 @@ from reef.cli import app, table
 from reef.cli.flags import dotted, setting_keys
 from reef.cli.help import page
 from reef.config import ENVIRONMENT
-from tests.cli.shell import reef
+from tests.cli.shell import on_terminal, reef
+from tests.contracts.commands import problem, split
 
 
 def leaves() -> Iterator[tuple[str, Any]]:
@@ -86,6 +87,32 @@ def test_a_reading_command_has_json(name: str) -> None:
     assert any("--json" in parameter.opts for parameter in LEAVES[name].params)
 
 
+@each_command
+def test_a_commands_usage_names_values_in_capitals(name: str) -> None:
+    shown = LEAVES[name].get_help(LEAVES[name].make_context(name, [], resilient_parsing=True))
+    assert re.findall(r"<[a-z ]+[>\[]|\{[a-z_]+\}|\b(?:INTEGER|FLOAT)\b", shown) == []
+
+
+def test_the_usage_of_a_rating_names_the_answers_before_and_the_note() -> None:
+    assert "reef good [OPTIONS] [-2|-3|…] [NOTE]" in reef("good", "--help").out
+
+
+@pytest.mark.parametrize("noun", [entry.name for entry in table.COMMANDS if entry.verbs])
+def test_the_help_of_a_noun_has_examples_that_exist(noun: str) -> None:
+    shown = reef(noun, "--help").out
+    examples = shown.partition("Examples:\n")[2].split("\n")
+    assert [found for line in examples if line.strip() for words in split(line) if (found := problem(words))] == []
+    assert len([line for line in examples if line.strip().startswith(f"reef {noun} ")]) >= 2
+
+
+@pytest.mark.parametrize("topic", table.TOPICS)
+def test_a_page_fits_a_narrow_terminal_without_breaking_a_word(topic: str) -> None:
+    _, shown = on_terminal("help", topic, env={"COLUMNS": "70", "NO_COLOR": "1"})
+    assert max(len(line) for line in shown.splitlines()) <= 70
+    whole = reef("help", topic).out.split()
+    assert shown.split()[: len(whole)] == whole
+
+
 def test_the_top_help_names_every_command_and_topic() -> None:
     shown = reef("--help")
     assert (shown.status, shown.err) == (0, "")
@@ -111,7 +138,7 @@ def test_help_of_a_command_is_what_its_flag_prints() -> None:
 
 def test_an_unknown_topic_names_the_nearest() -> None:
     shown = reef("help", "exitcodes")
-    assert shown.status == 1
+    assert shown.status == 2
     assert "hint: reef help exit-codes" in shown.err
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reef.cli.look import OUT, ago, size, span
+from reef.cli.look import OUT, Look, ago, size, span
 from reef.ids import utc_now
 from reef.text import width
 from tests.cli.shell import on_terminal, reef
@@ -38,6 +39,36 @@ def test_columns_line_up_by_the_width_table() -> None:
     rows = [["北京", "1", "x"], ["e\u0301a", "22", "x"], ["plain", "333", "x"]]
     lines = OUT.table(["name", "n", "last"], rows, right=(1,))
     assert {width(line[: line.rindex("x")]) for line in lines[1:]} == {width("plain  333  ")}
+
+
+def test_colour_takes_no_column_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [["v2", OUT.paint("● head", "good"), "training"], ["v1", "superseded", "base"]]
+    plain = OUT.table(["version", "state", "by"], rows)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    rows[0][1] = OUT.paint("● head", "good")
+    painted = OUT.table(["version", "state", "by"], rows)
+    assert painted[1] != plain[1]
+    assert [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in painted] == plain
+
+
+def test_a_line_is_broken_between_words_below_its_first_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Look, "columns", 30)
+    text = "engine     upstream fake · ready · speaks chat, responses"
+    assert OUT.folded(text) == [
+        "engine     upstream fake ·",
+        "           ready · speaks",
+        "           chat, responses",
+    ]
+    assert OUT.folded("short") == ["short"]
+
+
+def test_a_table_is_cut_to_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Look, "columns", 40)
+    monkeypatch.setattr(Look, "terminal", True)
+    cells = ["v1", "12 min ago", "superseded by another", "a summary of the change that was made"]
+    lines = OUT.table(["version", "when", "state", "what"], [cells])
+    assert max(width(line) for line in lines) <= 40
+    assert "a summary" in lines[1]
 
 
 def test_an_empty_table_prints_nothing() -> None:

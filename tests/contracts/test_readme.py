@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from reef import errors
+from reef.config import load, model_flags
+from reef.paths import Paths
 from tests.contracts.commands import problem, split, unknown_words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,14 @@ def test_the_readme_has_the_two_set_up_commands_in_its_first_block() -> None:
     assert blocks("sh")[0].split("\n")[:2] == ["./install.sh quickstart", "./install.sh test"]
 
 
+def test_the_readmes_lines_for_the_settings_file_name_the_model_of_its_example(paths: Paths) -> None:
+    (lines,) = blocks("yaml")
+    paths.config_file.write_text(lines)
+    kept, typed_flags = load(paths=paths, environ={}).settings, dict(model_flags("ollama/qwen3"))
+    assert kept.inference.upstream_url == typed_flags["inference.upstream-url"]
+    assert kept.inference.upstream_model == typed_flags["inference.upstream-model"]
+
+
 def test_the_readme_keeps_its_order() -> None:
     headings = re.findall(r"^## (.*)$", README, re.MULTILINE)
     assert headings == [
@@ -60,6 +70,13 @@ def test_the_readme_keeps_its_order() -> None:
         "License",
     ]
     assert README.index("![") < README.index("## Set up")
+
+
+def test_the_readme_shows_what_the_quickstart_prints() -> None:
+    (shown,) = [block for block in blocks("console") if block.startswith("$ ./install.sh quickstart\n")]
+    steps = [line.split("  ")[0] for line in shown.splitlines() if re.match(r"[1-4] |proof ", line)]
+    assert steps == ["1 serve", "2 observe", "3 grow", "4 commit", "proof"]
+    assert max(len(line) for line in shown.splitlines()) <= 120
 
 
 def test_the_picture_is_there_and_loads_nothing_from_elsewhere() -> None:
@@ -76,6 +93,7 @@ def test_the_python_snippet_is_a_program() -> None:
         alias.name for node in ast.walk(ast.parse(snippet)) if isinstance(node, ast.Import) for alias in node.names
     }
     assert imported == {"os", "httpx"}
+    assert "`pip install httpx`" in README
 
 
 @pytest.mark.parametrize("page", HELP, ids=lambda page: page.name)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from reef.cli.firstrun import part_line
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLER = ROOT / "install.sh"
@@ -68,6 +73,7 @@ def test_a_truncated_installer_does_nothing(tmp_path: Path) -> None:
 def test_a_mistyped_command_of_the_installer_shows_the_right_ones(arguments: list[str]) -> None:
     ran = subprocess.run([str(INSTALLER), *arguments], capture_output=True, text=True)
     assert ran.returncode == 2
+    assert ran.stderr.splitlines()[0] == f"error: install.sh {' '.join(arguments)} is not understood"
     assert "uninstall [--purge]" in ran.stderr
 
 
@@ -98,6 +104,96 @@ def test_the_installer_refuses_the_home_folder_itself_as_its_own(tmp_path: Path)
     assert ran.returncode == 1
     assert "needs a folder of its own" in ran.stderr
     assert home.is_dir()
+
+
+PYTHON = """#!/bin/sh
+case "$1 $2" in
+    "-m venv")
+        mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/reef" ;;
+    "-m pip") echo "$RUSTUP_HOME" >>"$HOME/../rustup"; sleep 1.2 ;;
+esac
+"""
+"""A Python that makes an empty environment, and whose pip writes down where rustup would be."""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine on which an install takes no network and two seconds."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    names = "awk cat chmod cksum cp date dirname du find grep ln mkdir readlink rm rmdir sed sleep sort tail tr"
+    for name in names.split():
+        (folder / name).symlink_to(shutil.which(name) or "/nonexistent")
+    for name, text in {"python3": PYTHON, "git": "#!/bin/sh\n"}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (tmp_path / "person").mkdir()
+    return {"PATH": str(folder), "HOME": str(tmp_path / "person")}
+
+
+def installer(machine: dict[str, str], *arguments: str) -> list[str]:
+    """The lines that the installer prints into a pipe."""
+    ran = subprocess.run(["/bin/sh", str(INSTALLER), *arguments], env=machine, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.splitlines()
+
+
+def on_terminal(machine: dict[str, str], *arguments: str) -> str:
+    """Everything that the installer sends to a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        ["/bin/sh", str(INSTALLER), *arguments],
+        env=machine | {"TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as child:
+        os.close(theirs)
+        got = b""
+        while block := _read(ours):
+            got += block
+        assert child.wait() == 0, got
+    os.close(ours)
+    return got.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:
+        return b""
+
+
+def test_an_install_counts_seconds_on_a_terminal_and_leaves_a_line_in_the_quickstarts_columns(
+    machine: dict[str, str],
+) -> None:
+    shown = on_terminal(machine)
+    assert "(first time: about 1 min)" in shown
+    assert re.search(r"\r  … python environment +[1-9] s", shown)
+    (line,) = re.findall(r"  ✓ python environment.*", shown.replace("\r", "\n"))
+    below = part_line("embedded model", 7, 98_000_000)
+    assert (line.index(" s "), line.index(" MB")) == (below.index(" s "), below.index(" MB"))
+    assert "\x1b" not in "".join(installer(machine))
+
+
+def test_no_pip_of_the_installer_leaves_a_rustup_folder_in_the_home(machine: dict[str, str]) -> None:
+    installer(machine)
+    home = Path(machine["HOME"])
+    named = set((home.parent / "rustup").read_text().splitlines())
+    assert named == {str(home / ".cache/reef/rustup")}
+
+
+def test_an_uninstall_says_what_it_removes_before_and_after_and_says_it_once(machine: dict[str, str]) -> None:
+    installer(machine)
+    venv = "~/.local/share/reef/venv"
+    first = installer(machine, "uninstall")
+    assert first.index(f"removing {venv}") < first.index(f"removed {venv}")
+    again = installer(machine, "uninstall")
+    assert again[0] == "reef's programs are not installed in ~/.local/share/reef"
+    assert not [line for line in again if line.startswith("remov")]
+    purged = installer(machine, "uninstall", "--purge")
+    assert "removed ~/.local/share/reef" in purged
+    assert list(Path(machine["HOME"]).iterdir()) == []
 
 
 def _with_programs(tmp_path: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.home import Home
+from tests.e2e.home import Home, requests_of
 from tests.e2e.room import ROOT
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(200)]
@@ -36,6 +36,13 @@ def served(home: Home) -> Home:
     return home
 
 
+def snippet() -> str:
+    """The program of the README."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
 def run(home: Home, code: str) -> str:
     """Run a Python program as the person would."""
     program = home.project / "program.py"
@@ -53,11 +60,18 @@ def rated(home: Home) -> list[tuple[str, str, float]]:
 
 
 def test_the_snippet_of_the_readme_runs_with_a_token(served: Home) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (snippet,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
-    said = run(served, snippet).split()
+    said = run(served, snippet()).split()
     assert said[:-1] == ["You", "said:", "Say", "hello."]
     assert rated(served) == [("support", said[-1], 1.0)]
+
+
+def test_the_snippet_of_the_readme_runs_without_a_token(home: Home) -> None:
+    url, log = home.fake_upstream()
+    home.ok(f"reef up --inference.upstream-url {url} --inference.upstream-model fake-model")
+    said = run(home, snippet()).split()
+    assert said[:-1] == ["You", "said:", "Say", "hello."]
+    assert rated(home) == [("support", said[-1], 1.0)]
+    assert requests_of(log)[-1]["max_tokens"] <= 200
 
 
 def test_reef_client_runs_unchanged(served: Home) -> None:

@@ -57,6 +57,8 @@ def test_the_step_that_published_says_how_it_was_checked(home: Home) -> None:
     assert groups["reach"] == "pass"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_model_that_is_too_small_is_refused_with_the_reason_or_publishes(home: Home) -> None:
     worker, output = home.start("reef serve --model embedded --reef.port 8950")
     until(lambda: True if "8950" in home.sh("reef status").stdout else None, "the engine", output.read_text, 60)
@@ -71,7 +73,7 @@ def test_a_model_that_is_too_small_is_refused_with_the_reason_or_publishes(home:
     until(lambda: True if home.sh("reef status", **env).returncode == 0 else None, "the daemon", said.read_text, 60)
     home.ok(CREATE)
     home.ok(INSTALL, **env)
-    ran = home.sh(f'reef-pi evolve "{ASK}" --wait', timeout=200, **env)
+    ran = home.sh(f'reef-pi evolve "{ASK}" --wait', timeout=480, **env)
     (step,) = home.json("reef steps list -s my-harness", **env)
     assert (ran.returncode, step["state"]) in [(0, "published"), (1, "rejected"), (1, "skipped")]
     if ran.returncode:

@@ -49,6 +49,7 @@ class DaemonFake:
         self._sequence = 0
         self._server: ThreadingHTTPServer | None = None
         self.key = "k" * 43
+        self.started_at = utc_now()
         self.hang = False
         """Whether it takes calls and does not answer them."""
 
@@ -137,7 +138,7 @@ class DaemonFake:
             "version": __version__,
             "url": self.url,
             "pid": 4121,
-            "started_at": utc_now(),
+            "started_at": self.started_at,
             "uptime_s": 7260,
             "engine": self.engine,
             "scenarios": scenarios,

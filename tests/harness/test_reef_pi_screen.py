@@ -65,3 +65,5 @@ def test_an_ask_typed_in_a_session_comes_back_as_a_rule_of_the_same_session(codi
     assert RULE in turns(coding)[-1]
     tmux.type("/versions")
     tmux.until("v3 Add the rule never-use-tabs-in-python served, installed")
+    tmux.type("/quit")
+    tmux.until("with reef: reef-pi --session ")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +138,30 @@ def test_a_scenario_may_name_its_own_engine(new_home: Callable[..., Home]) -> No
     assert home.nobody.post("/reef/scenarios", json={"name": "own", "engine": engine}).status_code == 201
     assert chat(home.nobody, "hi").status_code == 502
     assert chat(home.nobody, "hi", **{"x-reef-scenario": "own"}).status_code == 200
+
+
+KEYED = {"url": "http://127.0.0.1:9", "key_env": "AWS_SECRET_ACCESS_KEY"}
+
+
+@pytest.mark.parametrize("engine", [KEYED, json.dumps(KEYED)], ids=["object", "text"])
+def test_only_the_person_names_a_variable_whose_value_an_engine_is_sent(
+    home: Home, session_token: str, engine: object
+) -> None:
+    body = {"name": f"keyed-{type(engine).__name__}", "engine": engine}
+    for client in (home.nobody, home.http(session_token)):
+        refused = client.post("/reef/scenarios", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden")
+    assert body["name"] not in str(home.nobody.get("/reef/scenarios").json())
+    assert home.person.post("/reef/scenarios", json=body).status_code == 201
+
+
+def test_a_recipe_is_a_name_and_never_a_path(home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "recipe.toml").write_text('name = "mine"\ninputs = ["asks"]\n')
+    (folder / "recipe.py").write_text("raise SystemExit\n")
+    up = "../" * 30 + str(folder).lstrip("/")
+    for recipe in (str(folder), up, "../recipes/basic", "basic/../basic", "."):
+        refused = home.nobody.post("/reef/scenarios", json={"name": "from-a-path", "recipe": recipe})
+        assert refused.status_code == 404, recipe
+    assert "from-a-path" not in str(home.nobody.get("/reef/scenarios").json())

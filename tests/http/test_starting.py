@@ -82,7 +82,7 @@ def test_a_second_start_with_other_settings_fails_and_names_what_differs(
     status, _, err = ended(home.launch(flag, foreground=True))
     assert status == 1
     assert word in err
-    assert err.startswith("error: ") and err.endswith("\n\nhint: reef down\n")
+    assert err.startswith("error: ") and err.endswith("\n\nhint: reef down && reef up\n")
     assert err.count("already runs") == 1
     status, _, err = ended(home.launch(flag))
     assert (status, json.loads(err)["error"]["code"]) == (1, "conflict")

@@ -8,6 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from rich.segment import Segment
+from textual import events
+from textual.drivers.headless_driver import HeadlessDriver
+from textual.geometry import Size
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from reef.config import TuiSection
@@ -19,10 +23,10 @@ SMALL, USUAL, WIDE = (70, 24), (80, 24), (120, 40)
 
 @asynccontextmanager
 async def opened(
-    paths: Paths, place: str = "traces", size: tuple[int, int] = WIDE, **options: Any
+    paths: Paths, place: str = "traces", size: tuple[int, int] = WIDE, scenario: str | None = None, **options: Any
 ) -> AsyncIterator[tuple[ReefApp, Pilot[int]]]:
     """The app, opened at a place and still."""
-    app = ReefApp(paths, place=place, settings=TuiSection(**options))
+    app = ReefApp(paths, scenario, TuiSection(**options), place)
     async with app.run_test(size=size, notifications=True) as pilot:
         await still(pilot)
         yield app, pilot
@@ -35,17 +39,38 @@ async def still(pilot: Pilot[int], seconds: float = 10) -> None:
     deadline = time.monotonic() + seconds
     quiet = 0
     while quiet < 3 and time.monotonic() < deadline:
-        await pilot.pause(0.03)
+        await pilot.pause(0.025)
         quiet = quiet + 1 if app.background.idle else 0
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:
-    """Press keys. Letters follow each other as a person types them; before and after other keys it is still."""
+    """Press keys. Letters follow each other as a person types them; before and after other keys it is still.
+
+    The pilot's own `press` waits until the process uses no CPU, which on a busy machine takes a second for each key.
+    """
     for place, key in enumerate(keys):
-        await pilot.press(key)
+        single = len(key) == 1
+        pilot.app.post_message(events.Key(_character_to_key(key) if single else key, key if single else None))
+        # The app hands a key on to the widget with the focus: two rounds until that has taken it.
+        await pilot.pause(0)
+        await pilot.pause(0)
         following = keys[place + 1] if place + 1 < len(keys) else ""
         if place == 0 or len(key) != 1 or len(following) != 1:
             await still(pilot)
+
+
+PLACES = {"now": "1", "traces": "2", "asks": "3", "versions": "5"}
+"""Each place and its key."""
+
+
+async def resize(pilot: Pilot[int], columns: int, lines: int) -> None:
+    """Give the terminal another size."""
+    driver = pilot.app._driver
+    assert isinstance(driver, HeadlessDriver)
+    size = driver._size = Size(columns, lines)
+    pilot.app.post_message(events.Resize(size, size))
+    await pilot.pause(0)
+    await pilot.pause(0.01)
 
 
 async def expect(pilot: Pilot[int], text: str, seconds: float = 10) -> str:

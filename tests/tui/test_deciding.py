@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+from textual import events
+
+from reef.fetching import travels
 from reef.paths import Paths
 from tests.fakes.daemon_fake import DaemonFake
 from tests.tui.looking import expect, opened, press, screen
@@ -111,6 +116,41 @@ async def test_roll_back_says_which_version_it_makes_and_how_to_undo_it(paths: P
         assert sent(busy, "/rollback") == [{"version": 13, "expected_head": 14}]
 
 
+async def test_only_a_pending_version_is_promoted_and_only_another_one_is_rolled_back_to(
+    paths: Paths, busy: DaemonFake
+) -> None:
+    async with opened(paths, "versions") as (app, pilot):
+        assert "p promote" in screen(app) and "R roll back" not in screen(app)
+        await press(pilot, "R")
+        await expect(pilot, "v15 is pending and was never served · p serves it")
+        await press(pilot, "j", "j", "p")
+        await expect(pilot, "v13 is not pending, and only a pending version is promoted · R rolls back to it")
+        assert "R roll back" in screen(app) and "p promote" not in screen(app)
+        assert len(app.screen_stack) == 1 and not sent(busy, "/promote")
+
+
+async def test_needs_are_shown_before_the_yes_and_an_unmet_one_is_refused(
+    paths: Paths, busy: DaemonFake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy.versions[-1]["requires"] = [{"name": "FOO_TOKEN", "kind": "env"}]
+    async with opened(paths, "versions") as (app, pilot):
+        await expect(pilot, "needs  env FOO_TOKEN (not set)")
+        await press(pilot, "i")
+        await expect(pilot, "v15 needs the variable FOO_TOKEN, which is not set")
+        assert len(app.screen_stack) == 1 and not sent(busy, "/reef/harness/install")
+        monkeypatch.setenv("FOO_TOKEN", "x")
+        await press(pilot, "i")
+        assert "needs  env FOO_TOKEN" in await expect(pilot, "installing it is your yes")
+
+
+async def test_an_ask_of_the_embedded_model_is_said_to_cost_nothing(paths: Paths, busy: DaemonFake) -> None:
+    busy.engine = {"name": "embedded", "model": "SmolLM2-135M-Instruct", "state": "ready"}
+    async with opened(paths, "asks") as (_, pilot):
+        await expect(pilot, "costs nothing: the embedded model")
+        await press(pilot, "a", *"be brief", "ctrl+s")
+        assert "price unknown" not in await expect(pilot, "queued · costs nothing")
+
+
 async def test_the_served_version_is_not_promoted_again(paths: Paths, busy: DaemonFake) -> None:
     async with opened(paths, "versions") as (_, pilot):
         await press(pilot, "j", "p")
@@ -131,11 +171,14 @@ async def test_install_shows_progress_and_the_command_to_start(paths: Paths, bus
         await press(pilot, "enter")
         await expect(pilot, "installed v15 for pi · start it: reef-pi")
         body = sent(busy, "/reef/harness/install")[-1]
+        assert all(travels(name) for name in body.pop("environment"))
         assert body == {"scenario": "coding", "adapter": "pi", "version": 15, "expected_head": 14}
 
 
 async def test_q_quits_with_status_0(paths: Paths, busy: DaemonFake) -> None:
-    async with opened(paths) as (app, pilot):
-        await pilot.press("q")
-        await pilot.pause(0.2)
+    async with opened(paths) as (app, _):
+        app.post_message(events.Key("q", "q"))
+        async with asyncio.timeout(10):
+            while app.return_value is None:
+                await asyncio.sleep(0.01)
         assert app.return_value == 0

@@ -8,14 +8,13 @@ from reef.paths import Paths, write_atomic
 from reef.records import rows
 from reef.records.schema import open_store
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import USUAL, expect, opened, press, screen
-
-PLACES = ("now", "traces", "asks", "versions")
+from tests.tui.looking import PLACES, USUAL, expect, opened, press, screen
 
 
 async def test_without_daemon_and_store_every_place_says_what_to_do(paths: Paths) -> None:
-    for place in PLACES:
-        async with opened(paths, place, USUAL) as (app, pilot):
+    async with opened(paths, "now", USUAL) as (app, pilot):
+        for key in PLACES.values():
+            await press(pilot, key)
             shown = screen(app)
             assert "○ down" in shown and "u starts it" in shown
             await press(pilot, "j", "enter", "plus", "escape")
@@ -55,6 +54,14 @@ async def test_a_decision_while_it_is_down_is_an_error_with_a_hint(paths: Paths,
         await expect(pilot, "○ down")
         await press(pilot, "a", *"be brief", "ctrl+s")
         await expect(pilot, "hint: reef up")
+
+
+async def test_a_rating_while_it_is_down_is_told_to_have_failed(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths) as (_, pilot):
+        busy.stop()
+        await expect(pilot, "○ down")
+        await press(pilot, "plus")
+        await expect(pilot, "hint: reef up", seconds=3)
 
 
 async def test_a_daemon_of_another_version_is_named_with_the_way_out(paths: Paths, busy: DaemonFake) -> None:

@@ -10,7 +10,7 @@ import pytest
 from reef.paths import Paths
 from reef.tui.app import ReefApp
 from tests.fakes.daemon_fake import DaemonFake, ask_row, step_row, version_row
-from tests.tui.looking import USUAL, expect, opened, press, screen, segments, still
+from tests.tui.looking import PLACES, USUAL, expect, opened, press, screen, segments, still
 
 EVIL = (
     "[/foo][bold red]x[@click=app.quit]y[/] [data: /messages?id=bb-609b-]",
@@ -76,16 +76,15 @@ def hostile(fake: DaemonFake) -> DaemonFake:
 
 
 @pytest.mark.parametrize("size", ((120, 40), USUAL, (60, 15)))
-@pytest.mark.parametrize("place", ("now", "traces", "asks", "versions"))
-async def test_every_place_shows_hostile_text_as_text(
-    paths: Paths, hostile: DaemonFake, place: str, size: tuple[int, int]
-) -> None:
-    async with opened(paths, place, size) as (app, pilot):
-        clean(app)
-        for keys in (("j",), ("j",), ("enter",), ("enter", "j", "enter"), ("G",), ("escape",)):
-            await press(pilot, *keys)
+async def test_every_place_shows_hostile_text_as_text(paths: Paths, hostile: DaemonFake, size: tuple[int, int]) -> None:
+    async with opened(paths, "now", size) as (app, pilot):
+        for place, key in PLACES.items():
+            await press(pilot, key)
+            assert app.current_mode == place
             clean(app)
-        assert app.is_running
+            for keys in (("j",), ("j",), ("enter",), ("enter", "j", "enter"), ("G",), ("escape",)):
+                await press(pilot, *keys)
+                clean(app)
 
 
 async def test_raw_bodies_show_hostile_text_as_text(paths: Paths, hostile: DaemonFake) -> None:
@@ -99,7 +98,7 @@ async def test_raw_bodies_show_hostile_text_as_text(paths: Paths, hostile: Daemo
 async def test_dialogs_and_toasts_show_hostile_text_as_text(paths: Paths, hostile: DaemonFake) -> None:
     async with opened(paths, "versions") as (app, pilot):
         app.say(" ".join(EVIL))
-        await pilot.pause()
+        await still(pilot)
         assert "bb-609b-]" in clean(app)
         await press(pilot, "i")
         assert MARKUP in clean(app)

@@ -6,6 +6,7 @@ from reef.paths import Paths
 from reef.tui.live import Follower
 from tests.fakes.daemon_fake import DaemonFake
 from tests.tui.looking import expect, expect_gone, opened, press, screen, still
+from tests.tui.sample import ago
 
 
 async def test_new_calls_appear_and_the_cursor_stays_on_its_row(paths: Paths, busy: DaemonFake) -> None:
@@ -56,7 +57,8 @@ async def test_many_events_are_one_fetch(paths: Paths, busy: DaemonFake) -> None
         before = sum(path == "/reef/records" for _, path, _ in busy.asked)
         for _ in range(300):
             busy.emit("record_settled", record="0" * 32)
-        await still(pilot)
+        busy.add_record("the last of the burst", scenario="coding")
+        await expect(pilot, "the last of the burst")
         fetched = sum(path == "/reef/records" for _, path, _ in busy.asked) - before
         assert 1 <= fetched <= 10
 
@@ -75,6 +77,17 @@ async def test_the_page_keeps_its_place_while_it_is_refreshed(paths: Paths, busy
         assert page.cursor == 5
 
 
+async def test_relative_times_go_on_without_anything_happening(paths: Paths, busy: DaemonFake) -> None:
+    busy.asks[-1]["created_at"] = busy.started_at = ago(seconds=58)
+    async with opened(paths, "asks") as (_, pilot):
+        await expect(pilot, " s ago")
+        await expect(pilot, "asked 1 min ago")
+        busy.started_at = ago(seconds=117)
+        await press(pilot, "1", "f5")
+        await expect(pilot, "● up 1 min")
+        await expect(pilot, "● up 2 min")
+
+
 def test_the_follower_survives_a_daemon_that_is_not_there(paths: Paths) -> None:
     from reef.tui.source import Source
 
@@ -82,3 +95,16 @@ def test_the_follower_survives_a_daemon_that_is_not_there(paths: Paths) -> None:
     follower._run_once()
     assert follower.lost is not None and follower.lost.hint == "reef up"
     assert follower.drain() == []
+
+
+async def test_what_comes_back_while_the_app_ends_is_let_go(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths) as (app, pilot):
+        place = app.place
+        assert place is not None and not app.leaving
+        await place.query("*").remove()
+        assert app.leaving
+        app.background.submit("late", lambda: 1, lambda _: place.reload())
+        busy.add_record("one more", scenario="coding")
+        await still(pilot)
+        app.take_events()
+        place.refresh_bars()

@@ -9,19 +9,15 @@ import pytest
 from reef.paths import Paths
 from reef.tui.theme import SYMBOLS, drawn, first_theme, wants_ascii
 from tests.fakes.daemon_fake import DaemonFake
-from tests.tui.looking import opened, picture, press, screen, segments
-
-PLACES = ("now", "traces", "asks", "versions")
+from tests.tui.looking import PLACES, opened, picture, press, screen, segments
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_ascii_paints_only_ascii(paths: Paths, busy: DaemonFake, place: str) -> None:
-    async with opened(paths, place, ascii=True) as (app, pilot):
-        assert screen(app).isascii()
-        await press(pilot, "j", "question_mark")
-        assert screen(app).isascii()
-        await press(pilot, "escape", "a")
-        assert screen(app).isascii()
+async def test_ascii_paints_only_ascii(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths, "now", ascii=True) as (app, pilot):
+        for place, key in PLACES.items():
+            for keys in ((key,), ("j", "question_mark"), ("escape", "a"), ("escape",)):
+                await press(pilot, *keys)
+                assert app.current_mode == place and screen(app).isascii()
 
 
 async def test_a_dumb_terminal_gets_ascii(paths: Paths, busy: DaemonFake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,29 +26,31 @@ async def test_a_dumb_terminal_gets_ascii(paths: Paths, busy: DaemonFake, monkey
         assert screen(app).isascii()
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_no_color_paints_no_colour(
-    paths: Paths, busy: DaemonFake, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
+async def test_no_color_paints_no_colour(paths: Paths, busy: DaemonFake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(paths, place) as (app, pilot):
-        assert "▸" in screen(app), "the cursor is seen without colour"
-        await press(pilot, "j", "question_mark")
-        styles = [segment.style for line in segments(app) for segment in line if segment.style]
-        assert all(style.color is None and style.bgcolor is None for style in styles)
+    async with opened(paths, "now") as (app, pilot):
+        for place, key in PLACES.items():
+            await press(pilot, key)
+            assert app.current_mode == place and "▸" in screen(app), "the cursor is seen without colour"
+            await press(pilot, "j", "question_mark")
+            styles = [segment.style for line in segments(app) for segment in line if segment.style]
+            assert all(style.color is None and style.bgcolor is None for style in styles)
+            await press(pilot, "escape")
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_light_and_dark_have_enough_contrast(paths: Paths, busy: DaemonFake, place: str) -> None:
-    async with opened(paths, place) as (app, pilot):
+async def test_light_and_dark_have_enough_contrast(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths, "now") as (app, pilot):
         for theme in ("reef-dark", "reef-light"):
             app.theme = theme
-            await pilot.pause(0.1)
-            for line in segments(app):
-                for segment in line:
-                    style = segment.style
-                    if style and segment.text.strip() and style.color and style.bgcolor:
-                        assert _contrast(style.color.get_truecolor(), style.bgcolor.get_truecolor()) > 1.35
+            for place, key in PLACES.items():
+                await press(pilot, key)
+                assert app.current_mode == place
+                styled = [segment for line in segments(app) for segment in line if segment.text.strip()]
+                pairs = [(s.style.color, s.style.bgcolor) for s in styled if s.style]
+                assert len(pairs) > 50
+                for colour, back in pairs:
+                    if colour and back:
+                        assert _contrast(colour.get_truecolor(), back.get_truecolor()) > 1.35
 
 
 def _contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
@@ -84,7 +82,9 @@ async def test_a_picture_of_the_app_is_an_svg_with_its_text(paths: Paths, busy: 
     assert svg.startswith("<svg") and "reproduce-first" in re.sub(r"<[^>]+>", "", svg).replace("&#160;", " ")
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_the_chrome_has_no_emoji(paths: Paths, busy: DaemonFake, place: str) -> None:
-    async with opened(paths, place) as (app, _):
-        assert not [c for c in screen(app) if ord(c) >= 0x1F000 or c == "\ufe0f"]
+async def test_the_chrome_has_no_emoji(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths, "now") as (app, pilot):
+        for place, key in PLACES.items():
+            await press(pilot, key)
+            assert app.current_mode == place
+            assert not [c for c in screen(app) if ord(c) >= 0x1F000 or c == "\ufe0f"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from reef.ids import utc_now
 from reef.paths import Paths
 from reef.tui.screens.place import Place
-from tests.fakes.daemon_fake import DaemonFake
+from tests.fakes.daemon_fake import DaemonFake, ask_row
 from tests.tui.looking import SMALL, USUAL, WIDE, expect, opened, press, screen, still
 
 
@@ -134,29 +137,11 @@ async def test_d_compares_with_another_version(paths: Paths, busy: DaemonFake) -
         assert "+ brand new" in shown
 
 
-async def test_the_filter_narrows_counts_and_is_cleared_by_esc(paths: Paths, busy: DaemonFake) -> None:
-    async with opened(paths) as (_, pilot):
-        await press(pilot, "slash", *"flaky")
-        shown = await expect(pilot, "1 of 8")
-        assert "write release" not in shown
-        await press(pilot, "enter", "escape")
-        shown = await expect(pilot, "8 calls")
-        assert "write release" in shown
-        await press(pilot, "slash", *"zzz")
-        await expect(pilot, 'nothing matches "zzz"')
-
-
-async def test_letters_in_the_filter_are_text_and_not_actions(paths: Paths, busy: DaemonFake) -> None:
-    async with opened(paths) as (app, pilot):
-        await press(pilot, "slash", *"q+p12a")
-        assert app.is_running and app.current_mode == "traces" and not busy.reports[1:]
-        await expect(pilot, 'nothing matches "q+p12a"')
-
-
 async def test_empty_lists_say_what_fills_them(paths: Paths, fake: DaemonFake) -> None:
-    for place, words in (("traces", "no calls yet"), ("asks", 'reef ask "…"'), ("versions", "no versions yet")):
-        async with opened(paths, place, USUAL) as (app, _):
-            assert words in screen(app)
+    async with opened(paths, "now", USUAL) as (_, pilot):
+        for key, words in (("2", "no calls yet"), ("3", 'reef ask "…"'), ("5", "no versions yet")):
+            await press(pilot, key)
+            await expect(pilot, words)
 
 
 async def test_the_scenario_chooser_narrows_what_is_listed(paths: Paths, busy: DaemonFake) -> None:
@@ -168,6 +153,27 @@ async def test_the_scenario_chooser_narrows_what_is_listed(paths: Paths, busy: D
         assert "why is the build" not in shown
         await press(pilot, "s", *"all", "enter")
         await expect(pilot, "why is the build")
+
+
+@pytest.mark.parametrize("size", (USUAL, WIDE))
+async def test_the_header_says_scenario_head_engine_and_state(
+    paths: Paths, busy: DaemonFake, size: tuple[int, int]
+) -> None:
+    for name, model in (("ollama", "qwen3:8b"), ("embedded", "SmolLM2-135M-Instruct")):
+        busy.engine = {"name": name, "model": model, "state": "ready"}
+        async with opened(paths, "traces", size) as (app, _):
+            header = screen(app).split("\n")[0]
+            for part in ("2 Traces", "5 Versions", "coding · v14 · ", model[:8], " · ● up"):
+                assert part in header, part
+
+
+async def test_asks_can_be_told_apart_at_80_columns(paths: Paths, busy: DaemonFake) -> None:
+    busy.asks.append(ask_row(25, "cite every paper", scenario="papers", created_at=utc_now()))
+    async with opened(paths, "asks", USUAL) as (app, pilot):
+        assert re.search(r"▸  #25  papers    …  cite every p", screen(app))
+        assert re.search(r"   #25  coding    …  say which fi", screen(app))
+        await press(pilot, "s", *"coding", "enter")
+        await expect(pilot, "say which files you rea")
 
 
 async def test_the_first_scenario_is_one_with_calls(paths: Paths, busy: DaemonFake) -> None:

@@ -15,11 +15,12 @@ from tests.http.running import Home, start_upstream
 from tests.tui.looking import expect, expect_gone, opened, press, screen
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    """A real daemon with the scripted model behind it."""
-    upstream = start_upstream(tmp_path)
-    found = Home(tmp_path, upstream.url)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A real daemon with the scripted model behind it; each test has a scenario of its own."""
+    folder = tmp_path_factory.mktemp("home")
+    upstream = start_upstream(folder)
+    found = Home(folder, upstream.url)
     try:
         yield found.start(["recipe.implementation", "reefine"])
     finally:
@@ -28,19 +29,27 @@ def home(tmp_path: Path) -> Iterator[Home]:
         upstream.process.wait(10)
 
 
-def call(home: Home, text: str) -> str:
+def scenario(home: Home, name: str) -> str:
+    """A new scenario of the daemon, with its first version."""
+    with Client.connect(home.paths, start=False) as client:
+        client.create_scenario(name)
+    return name
+
+
+def call(home: Home, name: str, text: str) -> str:
     with Client.connect(home.paths, start=False) as client:
         body = {"model": "fake-model", "messages": [{"role": "user", "content": text}]}
-        receipt = client.chat("default", body)[1]
+        receipt = client.chat(name, body)[1]
     assert receipt is not None
     return receipt
 
 
 async def test_a_call_is_seen_rated_and_the_rating_is_stored_as_the_persons(home: Home) -> None:
-    receipt = call(home, "hello [/foo] \x1b]52;c;eA\x07")
-    async with opened(home.paths) as (_, pilot):
+    name = scenario(home, "rated")
+    receipt = call(home, name, "hello [/foo] \x1b]52;c;eA\x07")
+    async with opened(home.paths, scenario=name) as (_, pilot):
         await expect(pilot, "hello [/foo] ␛]52")
-        call(home, "a second one")
+        call(home, name, "a second one")
         await expect(pilot, "a second one")
         await press(pilot, "G", "plus")
         await expect(pilot, "rated good")
@@ -53,9 +62,10 @@ async def test_a_call_is_seen_rated_and_the_rating_is_stored_as_the_persons(home
 
 
 async def test_a_stream_is_followed_while_it_comes(home: Home) -> None:
-    body = {"model": "fake-model", "stream": True, "messages": [{"role": "user", "content": "[[paced 60 100ms]] go"}]}
-    async with opened(home.paths) as (_, pilot):
-        reading = threading.Thread(target=httpx.post, args=(f"{home.url}/v1/chat/completions",), kwargs={"json": body})
+    body = {"model": "fake-model", "stream": True, "messages": [{"role": "user", "content": "[[paced 60 50ms]] go"}]}
+    sent = {"json": body, "headers": {"x-reef-scenario": scenario(home, "streamed")}}
+    async with opened(home.paths, scenario="streamed") as (_, pilot):
+        reading = threading.Thread(target=httpx.post, args=(f"{home.url}/v1/chat/completions",), kwargs=sent)
         reading.start()
         await expect(pilot, "… running")
         shown = await expect(pilot, "word5 ")
@@ -84,7 +94,7 @@ async def test_u_starts_the_daemon_and_the_place_comes_alive(tmp_path: Path, pat
 
 
 async def test_an_ask_is_filed_followed_and_cancelled_and_its_step_keeps_a_row(home: Home) -> None:
-    async with opened(home.paths, "asks") as (_, pilot):
+    async with opened(home.paths, "asks", scenario=scenario(home, "asked")) as (_, pilot):
         await expect(pilot, "no asks yet")
         await press(pilot, "a", *"be brief [[slow 20s]]", "ctrl+s")
         await expect(pilot, "… running")
@@ -97,7 +107,7 @@ async def test_an_ask_is_filed_followed_and_cancelled_and_its_step_keeps_a_row(h
 
 
 async def test_a_refused_ask_shows_the_daemons_words(home: Home) -> None:
-    async with opened(home.paths, "asks") as (app, pilot):
+    async with opened(home.paths, "asks", scenario=scenario(home, "refused")) as (app, pilot):
         await press(pilot, "a", *("sk-" + "a" * 24), "ctrl+s")
         await expect(pilot, "credential")
         assert "a" * 24 not in screen(app)

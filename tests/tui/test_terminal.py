@@ -49,11 +49,10 @@ class Terminal:
                 self.seen += os.read(self.ours, 65536)
         return self.seen
 
-    def drain(self, seconds: float = 1.5) -> None:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if select.select([self.ours], [], [], 0.1)[0]:
-                self.seen += os.read(self.ours, 65536)
+    def drain(self, quiet: float = 0.4) -> None:
+        """Read until nothing was painted for that many seconds."""
+        while select.select([self.ours], [], [], quiet)[0]:
+            self.seen += os.read(self.ours, 65536)
 
     def keys(self, text: str) -> None:
         os.write(self.ours, text.encode())
@@ -78,7 +77,7 @@ def test_no_sequence_of_a_record_reaches_the_terminal(paths: Paths, fake: Daemon
     terminal = Terminal()
     terminal.read_until("before ␛]52".encode())
     terminal.keys("2")
-    terminal.drain()
+    terminal.read_until(b"first byte")
     terminal.keys("\r")
     terminal.drain()
     assert terminal.end() == 0
@@ -109,7 +108,7 @@ def test_quitting_does_not_wait_for_a_daemon_that_hangs(paths: Paths, busy: Daem
     terminal.read_until(b"why is the build")
     busy.hang = True
     terminal.keys("2")
-    terminal.drain(1)
+    terminal.read_until(b"following")
     started = time.monotonic()
     assert terminal.end() == 0
     assert time.monotonic() - started < 5

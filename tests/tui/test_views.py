@@ -162,6 +162,35 @@ def test_a_prompt_that_was_likely_cut_says_so_with_both_numbers() -> None:
     assert "about 16.0k tokens sent, 2,051 counted" in text(page([{"role": "user", "content": "x"}], {}, **record))
 
 
+def test_needs_and_notes_are_words_and_never_python() -> None:
+    needs = [{"name": "FOO_TOKEN", "kind": "env"}, {"name": "net", "kind": "permission", "prompt": "may it?"}, "odd"]
+    notes = {"proposer": "verbatim", "refusals": [], "receipts": ["a" * 32], "at_all": {"tries": 2, "cut": True}}
+    ask = text(asks.blocks(ask_row(1, "x", requires=needs), None))
+    version = text(versions.blocks(version_row(2, "x", requires=needs), 1, [], {"step_row": step_row(1, "published")}))
+    for page in (ask, version):
+        assert "needs  env FOO_TOKEN (not set)" in page and "needs  permission net: may it?" in page
+        assert "needs  odd" in page
+    step = text(versions.step_blocks(step_row(3, "failed", notes=notes)))
+    assert "proposer  verbatim" in step and "receipts  aaaa…aa" in step and "at all  tries: 2 · cut: yes" in step
+    assert "refusals" not in step
+    report = records.note_of({"feedback": {"tone": "harsh", "again": False}})
+    assert report == "tone: harsh · again: no"
+    for page in (ask, version, step, report):
+        assert not set("{}'") & set(page)
+
+
+def test_a_published_ask_is_served_now_only_while_its_version_is_the_head() -> None:
+    row = ask_row(1, "x", state="published", version=2, meaning="the change is served now")
+    assert "the change is served now" in text(asks.blocks(row, None, lambda: asks.Served(head=2)))
+    later = text(asks.blocks(row, None, lambda: asks.Served(head=5)))
+    assert "it was published as v2; v5 is served now" in later and "the change is served now" not in later
+
+
+def test_calls_of_a_step_are_labelled_so_whatever_agent_made_them() -> None:
+    assert records.agent(record_row(1, "x") | {"source": "step", "adapter": "pi"}) == "step"
+    assert records.agent(record_row(1, "x") | {"source": "person", "adapter": None}) == "you"
+
+
 def test_records_without_figures_show_no_zero() -> None:
     cells = records.present(records.row(record_row(1, "x") | {"prompt_tokens": None, "completion_tokens": None}))
     assert cells["tokens"].text == figures.NOTHING

@@ -9,6 +9,7 @@ from reef.tui import actions, cells
 from reef.tui.lines import Block, Line
 from reef.tui.screens.dialogs import Choosing, Reading, Writing
 from reef.tui.theme import DARK, LIGHT, SYMBOLS
+from reef.tui.views import asks
 
 if TYPE_CHECKING:
     from reef.tui.app import ReefApp
@@ -22,7 +23,7 @@ QUIET = ("list", "go", "reef")
 
 
 class Anywhere:
-    """The `do_…` methods that a screen does not have itself.app."""
+    """The `do_…` methods that a screen does not have itself."""
 
     def __init__(self, app: ReefApp) -> None:
         self.app = app
@@ -98,8 +99,9 @@ class Anywhere:
 
         def queued(reply: Json) -> None:
             self.unsent_ask = ""
+            engine = str(self.app.engine.get("name") or "")
             shows = f"{self.app.key('place_asks')} shows it"
-            self.app.say(f"ask #{reply.get('number')} queued · price unknown until its step runs · {shows}")
+            self.app.say(f"ask #{reply.get('number')} queued · {asks.price(engine)} · {shows}")
             if self.app.place is not None:
                 self.app.place.reload()
 

@@ -23,6 +23,7 @@ class Asks(Place):
     number: ClassVar[int] = 3
     columns: ClassVar[Sequence[Column]] = asks.COLUMNS
     BINDINGS = actions.bindings(actions.offered("asks"))
+    DEFAULT_CSS = "Asks.-wide #list { width: 58%; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,6 +34,12 @@ class Asks(Place):
 
     def noun(self) -> str:
         return "ask"
+
+    def fits(self, action: str) -> bool:
+        row = self.current
+        if action == "cancel":
+            return row is not None and row.data.get("state") not in asks.SETTLED
+        return action != "go_version" or (row is not None and isinstance(row.data.get("version"), int))
 
     def whole(self) -> int:
         return len(self.found)
@@ -69,17 +76,27 @@ class Asks(Place):
             if all(word in f"{ask.get('text')} {ask.get('state')} #{ask.get('number')}".lower() for word in words)
         ]
         before = self.current
+        self.rows.columns = asks.COLUMNS_OF_ALL if self._several() else asks.COLUMNS
         self.rows.show([asks.row(ask) for ask in kept])
         self.filled()
         # Activity changes while the row stays as it is.
         if before is not None and before == self.current and before.data.get("state") not in asks.SETTLED:
             self._open_current()
 
+    def _several(self) -> bool:
+        return len({ask.get("scenario") for ask in self.found}) > 1
+
+    def _served(self, scenario: str) -> asks.Served:
+        head = self.reef.scenario_facts(scenario).get("head")
+        engine = str(self.reef.engine.get("name") or "")
+        return asks.Served(head if isinstance(head, int) else None, engine, scenario if self._several() else "")
+
     def open_page(self, row: Row) -> None:
         ask = row.data
+        scenario = str(ask.get("scenario") or "")
 
         def work() -> list[Block]:
-            return asks.blocks(ask, self.reef.source.progress(ask))
+            return asks.blocks(ask, self.reef.source.progress(ask), lambda: self._served(scenario))
 
         self.background("page", work, lambda blocks: self.show_page(row.key, blocks))
 
@@ -105,7 +122,7 @@ class Asks(Place):
             self.reef.say(f"ask #{number} cancelled · {self.reef.key('ask')} asks again")
             self.reload()
 
-        self.background("cancel", lambda: self.reef.source.call("cancel_ask", ask), done)
+        self.act("cancel", lambda: self.reef.source.call("cancel_ask", ask), done)
 
     def do_go_version(self) -> None:
         row = self.current

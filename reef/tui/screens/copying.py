@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         def page(self) -> Document: ...
         @property
         def current(self) -> Row | None: ...
-        def background(self, name: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None: ...
+        def act(self, name: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None: ...
 
 else:
     _Base = object
@@ -55,9 +55,7 @@ class Copying(_Base):
         if row is None:
             self.reef.say("nothing under the cursor to copy", warn=True)
             return
-        self.background(
-            "whole", lambda: json.dumps(self.whole_of(row), ensure_ascii=False, indent=2, default=str), then
-        )
+        self.act("whole", lambda: json.dumps(self.whole_of(row), ensure_ascii=False, indent=2, default=str), then)
 
     def whole_of(self, row: Row) -> Json:
         """All there is about a row; may block, called off the app's thread."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from reef import needs
+from reef.errors import ReefError
 from reef.tui import cells
 from reef.tui.lines import Block, Line
 from reef.tui.screens.dialogs import Confirm
-from reef.tui.views import changes, versions
+from reef.tui.views import changes, versions, words
 
 if TYPE_CHECKING:
     from reef.tui.screens.place import Place
@@ -36,10 +38,14 @@ class Deciding(_Base):
         version = self._version("promote")
         if version is None:
             return
-        if version.get("current"):
-            self.reef.say(f"v{version['version']} is served already", warn=True)
-            return
         number = version["version"]
+        if version.get("current"):
+            self.reef.say(f"v{number} is served already", warn=True)
+            return
+        if not versions.is_pending(version):
+            back = f"{self.reef.key('rollback')} rolls back to it"
+            self.reef.say(f"v{number} is not pending, and only a pending version is promoted · {back}", warn=True)
+            return
         what = [f"v{number} is served from now on; the next session gets it"]
         self._decide("promote", f"serve v{number}?", f"serve v{number}", version, what, self._promoted)
 
@@ -50,6 +56,10 @@ class Deciding(_Base):
             return
         if version.get("current"):
             self.reef.say(f"v{version['version']} is served already; put the cursor on an older one", warn=True)
+            return
+        if versions.is_pending(version):
+            serve = f"{self.reef.key('promote')} serves it"
+            self.reef.say(f"v{version['version']} is pending and was never served · {serve}", warn=True)
             return
         newest = max((int(found["version"]) for found in self.chain), default=0)
         number = version["version"]
@@ -64,6 +74,12 @@ class Deciding(_Base):
         if version is None:
             return
         scenario, number = self.reef.scenario, version["version"]
+        wanted = [need for need in version.get("requires") or () if isinstance(need, dict)]
+        try:
+            needs.refuse_unmet(f"v{number}", wanted)
+        except ReefError as error:
+            self.reef.show_error(error)
+            return
         adapter = self.reef.adapter_of(scenario)
         what = [f"{adapter} started as reef-{adapter} uses v{number} of {scenario} from its next session on"]
         if versions.state(version)[0].startswith("▲"):
@@ -77,6 +93,7 @@ class Deciding(_Base):
         """Show what changes against the head, and call `then(version, head)` on yes."""
         scenario, number, head = self.reef.scenario, version["version"], versions.head_of(self.chain)
         lines = [Line.of(cells.line(text, 300), hang=2) for text in what]
+        lines += words.need_lines(version.get("requires"))
 
         def ask(files: list[Json]) -> None:
             blocks = [Block("what", None, [*lines, Line()])]
@@ -95,7 +112,7 @@ class Deciding(_Base):
             files: list[Json] = self.reef.source.diff(scenario, f"v{head['version']}", f"v{number}")
             return files
 
-        self.background(f"{name}-change", compare, ask)
+        self.act(f"{name}-change", compare, ask)
 
     def _promoted(self, version: Json, head: Json | None) -> None:
         self._send("promote", version, head, "serves")
@@ -113,9 +130,7 @@ class Deciding(_Base):
             self.reload()
             self.reef.refresh_status()
 
-        self.background(
-            method, lambda: self.reef.source.call(method, scenario, version["version"], expected_head=seen), done
-        )
+        self.act(method, lambda: self.reef.source.call(method, scenario, version["version"], expected_head=seen), done)
 
     def _install(self, version: Json, head: Json | None) -> None:
         scenario, adapter = self.reef.scenario, self.reef.adapter_of(self.reef.scenario)

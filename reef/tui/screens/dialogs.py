@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from reef.tui import cells
 from reef.tui.lines import Block, Cell, Column, Line, Row, Span
-from reef.tui.screens.base import Dialog
+from reef.tui.screens.base import Dialog, Result
 from reef.tui.widgets.bars import Bar
 from reef.tui.widgets.document import Document
 from reef.tui.widgets.inputs import PlainArea, PlainInput
@@ -25,80 +25,67 @@ MOVES: list[Binding | tuple[str, str] | tuple[str, str, str]] = [
 ]
 
 
-class Reading(Dialog[None]):
+class Paged(Dialog[Result]):
+    """A dialog around one page that scrolls."""
+
+    BINDINGS = [*MOVES, Binding("j", "move(1)", show=False), Binding("k", "move(-1)", show=False)]
+    page_id = "page"
+
+    def __init__(self, heading: Sequence[Span], blocks: Sequence[Block]) -> None:
+        super().__init__()
+        self.heading = heading
+        self.blocks = blocks
+
+    def content(self) -> ComposeResult:
+        yield Document(id=self.page_id)
+
+    def on_mount(self) -> None:
+        page = self.query_one(Document)
+        page.show(self.page_id, self.blocks)
+        page.focus()
+
+    def action_move(self, lines: int) -> None:
+        self.query_one(Document).move(lines)
+
+    def action_turn(self, direction: int) -> None:
+        self.query_one(Document).turn(direction)
+
+
+class Reading(Paged[None]):
     """A page to read: help, or an error with all of its text."""
 
     BINDINGS = [
-        *MOVES,
-        Binding("j", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
         Binding("space", "turn(1)", show=False),
         Binding("enter,q,question_mark,f1", "leave", show=False),
         Binding("y", "copy", show=False),
     ]
     DEFAULT_CSS = "Reading > .sheet { height: 90%; } Reading Document { background: $panel; }"
     keys = (("j k", "move"), ("y", "copy"), ("esc", "back"))
+    page_id = "reading"
 
     def __init__(self, heading: Sequence[Span], blocks: Sequence[Block], copied: str) -> None:
-        super().__init__()
-        self.heading = heading
-        self.blocks = blocks
+        super().__init__(heading, blocks)
         self.copied = copied
-
-    def content(self) -> ComposeResult:
-        yield Document(id="reading")
-
-    def on_mount(self) -> None:
-        page = self.query_one(Document)
-        page.show("reading", self.blocks)
-        page.focus()
-
-    def action_move(self, lines: int) -> None:
-        self.query_one(Document).move(lines)
-
-    def action_turn(self, direction: int) -> None:
-        self.query_one(Document).turn(direction)
 
     def action_copy(self) -> None:
         self.reef.copy(self.copied, "page.txt", "the page")
 
 
-class Confirm(Dialog[bool]):
+class Confirm(Paged[bool]):
     """A decision: what will change is shown, `y` or enter does it, everything else does not."""
 
-    BINDINGS = [
-        *MOVES,
-        Binding("j", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
-        Binding("enter,y", "yes", show=False),
-        Binding("n,q", "leave", show=False),
-    ]
+    BINDINGS = [Binding("enter,y", "yes", show=False), Binding("n,q", "leave", show=False)]
     DEFAULT_CSS = "Confirm Document { background: $panel; height: auto; max-height: 24; }"
+    page_id = "change"
 
     def __init__(self, heading: Sequence[Span], blocks: Sequence[Block], yes: str) -> None:
-        super().__init__()
-        self.heading = heading
-        self.blocks = blocks
+        super().__init__(heading, blocks)
         self.keys = (("enter", yes), ("j k", "read on"), ("esc", "no"))
-
-    def content(self) -> ComposeResult:
-        yield Document(id="change")
-
-    def on_mount(self) -> None:
-        page = self.query_one(Document)
-        page.show("change", self.blocks)
-        page.focus()
 
     def on_resize(self) -> None:
         page = self.query_one(Document)
         lines = page.lines_at(max(self.size.width * 9 // 10 - 6, 1))
         page.styles.height = max(1, min(lines, self.size.height * 9 // 10 - 5))
-
-    def action_move(self, lines: int) -> None:
-        self.query_one(Document).move(lines)
-
-    def action_turn(self, direction: int) -> None:
-        self.query_one(Document).turn(direction)
 
     def action_yes(self) -> None:
         self.dismiss(True)

@@ -73,6 +73,7 @@ class Place(Filtering, Copying, ReefScreen):
         self._reload_timer: Timer | None = None
         self._page_timer: Timer | None = None
         self._page_of: str | None = None
+        self._painted_minute = 0
 
     # to override
 
@@ -88,6 +89,10 @@ class Place(Filtering, Copying, ReefScreen):
 
     def concerns(self, event: Json) -> bool:
         """Whether an event changes what is shown here."""
+        return True
+
+    def fits(self, action: str) -> bool:
+        """Whether an action makes sense for the row under the cursor: if not, the line of keys leaves it out."""
         return True
 
     def empty_lines(self) -> Sequence[Sequence[Span]]:
@@ -125,6 +130,11 @@ class Place(Filtering, Copying, ReefScreen):
         self.refresh_bars()
         if self.stale:
             self.reload()
+
+    @property
+    def there(self) -> bool:
+        """Whether its widgets are there: not before it was opened, and not any more while the app ends."""
+        return self.query_one_optional("#keys", KeyLine) is not None
 
     @property
     def rows(self) -> RowList:
@@ -190,6 +200,18 @@ class Place(Filtering, Copying, ReefScreen):
         """Run `work` off this thread, then `then` here; an error becomes a toast or a state."""
         self.reef.background.submit(f"{self.place}:{name}", work, then, self.failed)
 
+    def act(self, name: str, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """Do what the person asked for off this thread, then `then` here; whatever goes wrong is told at once."""
+        self.reef.background.submit(f"{self.place}:{name}", work, then, self.reef.show_error)
+
+    def tick(self) -> None:
+        """A second went by: relative times are painted anew, those of the list when a minute is over."""
+        self.page.tick()
+        minute = int(monotonic() // 60)
+        if minute != self._painted_minute:
+            self._painted_minute = minute
+            self.rows.refresh()
+
     def failed(self, error: Exception) -> None:
         """A fetch did not succeed."""
         self.rows.missed()
@@ -250,13 +272,13 @@ class Place(Filtering, Copying, ReefScreen):
 
     def refresh_bars(self) -> None:
         """Paint header, title and keys anew."""
-        if not self.is_mounted:
+        if not self.there:
             return
         header = self.query_one("#header", Header)
         header.show(header.left, self.reef.header_forms())
         header.refresh()
         self.query_one("#title-bar", Bar).show(self.title_left(), [self.title_right()])
-        found = [action for action in actions.offered(self.place) if action.label and action.id not in LAST_KEYS]
+        found = [a for a in actions.offered(self.place) if a.label and a.id not in LAST_KEYS and self.fits(a.id)]
         keys = [(self.reef.key(a.id), a.label) for a in sorted(found, key=lambda action: action.weight)]
         last = [(self.reef.key(name), actions.BY_ID[name].label) for name in LAST_KEYS]
         self.query_one("#keys", KeyLine).show_keys(keys, last)

@@ -64,4 +64,4 @@ class Rating(_Base):
             self.reload()
 
         scenario = str(rated.data.get("scenario") or self.reef.scenario)
-        self.background("rate", lambda: self.reef.source.call("report", scenario, body), stored)
+        self.act("rate", lambda: self.reef.source.call("report", scenario, body), stored)

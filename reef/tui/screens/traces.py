@@ -126,7 +126,7 @@ class Traces(Rating, Place):
             super().do_export()
             return
         part = self.view
-        self.background(
+        self.act(
             "export",
             lambda: self.reef.source.body(row.key, part),
             lambda body: self.reef.export(f"{part}-{row.key[:12]}.json", body.decode("utf-8", "replace")),

@@ -42,6 +42,15 @@ class Versions(Deciding, Place):
     def noun(self) -> str:
         return "row"
 
+    def fits(self, action: str) -> bool:
+        row = self.current
+        version = row.data if row is not None and versions.is_version(row) else None
+        if action in ("promote", "rollback", "install", "diff") and version is None:
+            return False
+        if version is not None and action in ("promote", "rollback"):
+            return versions.is_pending(version) == (action == "promote") and not version.get("current")
+        return True
+
     def whole(self) -> int:
         return len(self.found)
 

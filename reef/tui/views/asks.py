@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from reef.tui import cells, figures
 from reef.tui.lines import Block, Cell, Column, Line, Row, Span, paragraph
+from reef.tui.views import words
 
 Json = dict[str, Any]
 
 COLUMNS = (
     Column("number", "ask", 4, right=True),
-    Column("when", "when", 6, least=40),
-    Column("scenario", "scenario", 10, least=84),
+    Column("when", "when", 6, least=52),
+    Column("mark", "", 1, most=51),
     Column("text", "what should change", 0),
-    Column("state", "state", 13),
-    Column("led", "led to", 6, least=48),
+    Column("state", "state", 13, least=52),
+    Column("led", "led to", 6, least=60),
 )
+SCENARIO = Column("scenario", "scenario", 8)
+COLUMNS_OF_ALL = (*COLUMNS[:2], SCENARIO, *COLUMNS[2:-1], Column("led", "led to", 6, least=84))
+"""The columns while asks of several scenarios stand in one list: numbers count within a scenario."""
 
 STATES: dict[str, tuple[str, str]] = {
     "queued": ("… queued", "dim"),
@@ -64,6 +70,7 @@ def present(found: Row) -> dict[str, Cell]:
         "scenario": Cell(cells.line(ask.get("scenario") or "", 20), "dim"),
         "text": Cell(cells.line(ask.get("text") or "", 200)),
         "state": Cell(word, role),
+        "mark": Cell(word[:1], role),
         "led": Cell(led_to(ask), "dim"),
     }
 
@@ -75,14 +82,34 @@ def led_to(ask: Json) -> str:
     return f"s{ask['step']}" if isinstance(ask.get("step"), int) else ""
 
 
-def blocks(ask: Json, progress: Json | None) -> list[Block]:
-    """The page of an ask: the words, where it stands, what happened, what the gate saw."""
+@dataclass(frozen=True)
+class Served:
+    """What serves the scenario of an ask now, as far as the status told."""
+
+    head: int | None = None
+    engine: str = ""
+    scenario: str = ""
+    """Name to show with the ask; empty while only one scenario is listed."""
+
+
+def price(engine: str) -> str:
+    """What an ask will cost, before its step has run."""
+    if engine == "embedded":
+        return "costs nothing: the embedded model runs on this machine"
+    return "price unknown until its step runs"
+
+
+def blocks(ask: Json, progress: Json | None, served: Callable[[], Served] = Served) -> list[Block]:
+    """The page of an ask: the words, where it stands, what happened, what the gate saw.
+
+    `served` is asked again as time goes by, in the app's thread.
+    """
     known = ask | {name: value for name, value in (progress or {}).items() if value is not None}
     word, role = state(known.get("state"))
     text = str(ask.get("text") or "")
     found = [
         Block("text", None, [*paragraph(cells.shown(text)), Line()], copy=text),
-        Block("state", None, _standing(known, word, role), copy=str(ask.get("id"))),
+        Block("state", None, lambda: _standing(known, word, role, served()), copy=str(ask.get("id")), ticks=True),
     ]
     activity = known.get("activity")
     if isinstance(activity, list) and activity:
@@ -91,20 +118,29 @@ def blocks(ask: Json, progress: Json | None) -> list[Block]:
     return found
 
 
-def _standing(known: Json, word: str, role: str) -> list[Line]:
+def meaning(known: Json, head: int | None) -> str:
+    """What its state means for the person now: a version that was replaced is no longer `served now`."""
+    version = known.get("version")
+    if known.get("state") == "published" and isinstance(version, int) and head is not None and version != head:
+        return f"it was published as v{version}; v{head} is served now"
+    return str(known.get("meaning") or "")
+
+
+def _standing(known: Json, word: str, role: str, served: Served) -> list[Line]:
     spans: list[Span] = [(word, role)]
     led = led_to(known)
     if led:
         spans.append((f"  {led}", ""))
     spans.append((f"  asked {figures.ago(known.get('created_at'))} ago", "dim"))
+    if served.scenario:
+        spans.append((f"  {cells.line(served.scenario, 40)}", "dim"))
     lines = [Line(tuple(spans))]
-    for name, role in (("meaning", "dim"), ("reason", "")):
-        said = known.get(name)
-        if isinstance(said, str) and said.strip():
-            lines += paragraph(cells.shown(said.strip()), role)
+    for text, role in ((meaning(known, served.head), "dim"), (known.get("reason"), "")):
+        if isinstance(text, str) and text.strip():
+            lines += paragraph(cells.shown(text.strip()), role)
     if known.get("state") == "queued":
-        lines.append(Line.of(("price unknown until the step runs", "dim")))
-    return [*lines, Line()]
+        lines.append(Line.of((price(served.engine), "dim")))
+    return [*lines, *words.need_lines(known.get("requires")), Line()]
 
 
 def activity_lines(activity: list[Any]) -> list[Line]:

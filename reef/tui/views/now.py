@@ -34,7 +34,7 @@ def blocks(status: Json, detail: str, down: bool) -> list[Block]:
         found.append(Block("down", None, _down(detail)))
     found += _needs_you(status)
     found += _scenarios(status)
-    found.append(Block("running", Line.of(("REEF", "heading")), _running(status, down)))
+    found.append(Block("running", Line.of(("REEF", "heading")), lambda: _running(status, down), ticks=True))
     return found
 
 
@@ -96,8 +96,9 @@ def _scenarios(status: Json) -> list[Block]:
 def _running(status: Json, down: bool) -> list[Line]:
     lines: list[Line] = []
     if not down:
-        up = figures.took((status.get("uptime_s") or 0) * 1000)
-        lines.append(_pair("daemon", f"● up {up} · {cells.line(status.get('url') or '', 60)}"))
+        lines.append(
+            _pair("daemon", f"● up {figures.ago(status.get('started_at'))} · {cells.line(status.get('url') or '', 60)}")
+        )
         engine = _table(status.get("engine"))
         lines.append(_pair("engine", engine_text(engine)))
         if engine.get("detail") and engine.get("state") != "ready":

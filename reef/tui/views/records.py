@@ -7,6 +7,7 @@ from typing import Any
 from reef.text import short_id
 from reef.tui import cells, figures
 from reef.tui.lines import Cell, Column, Line, Row, Span
+from reef.tui.views import words
 
 Json = dict[str, Any]
 
@@ -40,7 +41,9 @@ def row(record: Json) -> Row:
 
 
 def agent(record: Json) -> str:
-    """Who made the call: the agent's name, else `you`, `program` or `step`."""
+    """Who made the call: `step` for a step's own model calls, else the agent's name, else `you` or `program`."""
+    if record.get("source") == "step":
+        return "step"
     if record.get("adapter"):
         return cells.line(record["adapter"], 20)
     source = record.get("source")
@@ -113,6 +116,7 @@ def facts(record: Json) -> list[Line]:
     symbol, word, role = state(record)
     parts: list[Span] = []
     for text in (
+        cells.line(record.get("scenario") or "", 40),
         version(record),
         cells.line(record.get("model") or "", 40),
         receipt(record),
@@ -178,5 +182,5 @@ def note_of(report: Json) -> str:
     """The words of a report."""
     feedback = report.get("feedback")
     if isinstance(feedback, dict):
-        feedback = feedback.get("note") or feedback.get("text") or feedback.get("comment")
+        feedback = feedback.get("note") or feedback.get("text") or feedback.get("comment") or words.said(feedback)
     return feedback if isinstance(feedback, str) else ""

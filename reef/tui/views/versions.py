@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from reef.tui import cells, figures
-from reef.tui.lines import Block, Cell, Column, Line, Row, Span, paragraph
-from reef.tui.views import asks, changes
+from reef.tui.lines import Block, Cell, Column, Line, Row, paragraph
+from reef.tui.views import asks, changes, words
 
 Json = dict[str, Any]
 
 COLUMNS = (
     Column("version", "version", 7),
     Column("when", "when", 6, least=46),
+    Column("mark", "", 1, most=45),
     Column("what", "what", 0),
     Column("gate", "gate", 18, least=84),
-    Column("state", "state", 11),
+    Column("state", "state", 11, least=46),
 )
 
 
@@ -40,11 +41,16 @@ def present(row: Row) -> dict[str, Cell]:
     return _version_cells(row.data) if is_version(row) else _step_cells(row.data)
 
 
+def is_pending(version: Json) -> bool:
+    """Whether a version waits for the person's yes: only such a one can be promoted."""
+    return bool(version.get("pending")) or version.get("state") == "pending"
+
+
 def state(version: Json) -> tuple[str, str]:
     """Symbol with word, and role, of a version."""
     if version.get("current"):
         return "● served", "good"
-    if version.get("pending") or version.get("state") == "pending":
+    if is_pending(version):
         return "▲ needs you", "accent"
     if version.get("state") == "publishing":
         return "… publishing", "agent"
@@ -62,6 +68,7 @@ def _version_cells(version: Json) -> dict[str, Cell]:
         "what": Cell(what(version), old),
         "gate": Cell(gate(version.get("evaluation")), "dim"),
         "state": Cell(word, role),
+        "mark": Cell(word[:1], role),
     }
 
 
@@ -75,6 +82,7 @@ def _step_cells(step: Json) -> dict[str, Cell]:
         "what": Cell(": ".join(part for part in (said, reason) if part) or "a step", "dim"),
         "gate": Cell(gate(step.get("evaluation")), "dim"),
         "state": Cell(word.removeprefix("· "), role),
+        "mark": Cell(word[:1].replace("·", " "), role),
     }
 
 
@@ -116,17 +124,17 @@ def blocks(version: Json, parent: int | None, files: list[Json] | None, whole: J
     """The page of a version: where it comes from, what it changed, what the gate saw and did not test."""
     word, role = state(version)
     number = version.get("version")
-    title: list[Span] = [(f"v{number}  ", "strong"), (f"{word}  " if word else "", role), (what(version), "")]
-    lines = [Line(tuple(title), hang=2), _origin(version, parent)]
+    title = Line.of((f"v{number}  ", "strong"), (f"{word}  " if word else "", role), (what(version), ""), hang=2)
+    copied = str(version.get("release_id") or "")
+    lines: list[Line] = []
     for ask in version.get("asks") or ():
         if isinstance(ask, dict):
             said = cells.line(ask.get("text") or "", 300)
             lines.append(Line.of((f"why  ask #{ask.get('number')}  ", "dim"), f'"{said}"', hang=5))
     if word.startswith("▲"):
         lines.append(Line.of(("waits for your yes; none of its code runs before", "accent")))
-    for need in version.get("requires") or ():
-        lines.append(Line.of(("needs  ", "dim"), cells.line(need, 200), hang=7))
-    found = [Block("facts", None, [*lines, Line()], copy=str(version.get("release_id") or ""))]
+    lines += [*words.need_lines(version.get("requires")), Line()]
+    found = [Block("facts", None, lambda: [title, _origin(version, parent), *lines], copy=copied, ticks=True)]
     step = (whole or {}).get("step_row")
     evaluation = version.get("evaluation") or (step or {}).get("evaluation")
     if files is not None:
@@ -157,15 +165,20 @@ def _origin(version: Json, parent: int | None) -> Line:
 def step_blocks(step: Json) -> list[Block]:
     """The page of a step that led to no version: what was tried and why it was not taken."""
     word, role = asks.state(step.get("state"))
-    lines = [Line.of((f"step {step.get('number')}  ", "strong"), (word, role))]
+    title = Line.of((f"step {step.get('number')}  ", "strong"), (word, role))
     facts = [cells.line(step.get(name) or "", 30) for name in ("recipe", "proposer", "policy")]
     parts = [f"{name} {text}" for name, text in zip(("recipe", "proposer", "policy"), facts, strict=True) if text]
-    parts.append(f"{figures.ago(step.get('started_at'))} ago")
-    lines.append(Line.of((" · ".join(parts), "dim")))
+
+    def origin() -> Line:
+        return Line.of((" · ".join([*parts, f"{figures.ago(step.get('started_at'))} ago"]), "dim"))
+
+    lines: list[Line] = []
     for name in ("summary", "reason"):
         if isinstance(step.get(name), str) and step[name].strip():
             lines += paragraph(cells.shown(step[name].strip()))
-    found = [Block("facts", None, [*lines, Line()], copy=str(step.get("number")))]
+    lines.append(Line())
+    copied = str(step.get("number"))
+    found = [Block("facts", None, lambda: [title, origin(), *lines], copy=copied, ticks=True)]
     tried = [mutation for mutation in step.get("mutations") or () if isinstance(mutation, dict)]
     if tried:
         body: list[Line] = []
@@ -175,8 +188,8 @@ def step_blocks(step: Json) -> list[Block]:
     found += asks.gate_blocks(step.get("evaluation"))
     activity = step.get("activity")
     if isinstance(activity, list) and activity:
-        lines = [*asks.activity_lines(activity), Line()]
-        found.append(Block("activity", Line.of(("ACTIVITY", "heading")), lines, folded=False))
+        done = [*asks.activity_lines(activity), Line()]
+        found.append(Block("activity", Line.of(("ACTIVITY", "heading")), done, folded=False))
     return found + _notes(step)
 
 
@@ -192,7 +205,5 @@ def _mutation(mutation: Json) -> list[Line]:
 
 
 def _notes(step: Json) -> list[Block]:
-    notes = step.get("notes")
-    texts = notes if isinstance(notes, list) else [notes] if notes else []
-    lines = [Line.of((cells.line(note, 400), "dim"), hang=2) for note in texts]
+    lines = words.note_lines(step.get("notes"))
     return [Block("notes", Line.of(("NOTES", "heading")), [*lines, Line()])] if lines else []

@@ -72,18 +72,25 @@ class Header(Bar):
         self.places = places
         self.here = here
 
-    def place_spans(self, names: bool = True) -> list[Span]:
+    def place_spans(self, names: bool = True, tight: bool = False) -> list[Span]:
         """The left side: `reef  1 Now  2 Traces …`, the present place marked; without `names` only the numbers."""
+        lead = " " if tight else "  "
         spans: list[Span] = [(" reef ", "strong")]
         for number, name in self.places:
             if number == self.here:
                 spans += [(" ", ""), (f" {number} {name} ", "place")]
             else:
-                spans += [(f"  {number}", "key"), (f" {name}" if names else "", "dim"), ("" if not names else " ", "")]
+                spans += [
+                    (f"{lead}{number}", "key"),
+                    (f" {name}" if names else "", "dim"),
+                    ("" if not names else " ", ""),
+                ]
         return spans
 
     def render_line(self, y: int) -> Strip:
         self.left = self.place_spans()
+        if self.right and columns_of(self.left) + 2 + columns_of(self.right[0]) > self.size.width:
+            self.left = self.place_spans(tight=True)
         if self.right and columns_of(self.left) + 2 + columns_of(self.right[-1]) > self.size.width:
             self.left = self.place_spans(names=False)
         return super().render_line(y)

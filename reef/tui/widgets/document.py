@@ -54,6 +54,14 @@ class Document(Painted, can_focus=True):
             self.cursor = len(self._lines) - 1
         self._settle()
 
+    def tick(self) -> None:
+        """Time went by: paint blocks that tell relative times anew if these have changed."""
+        changed = [block for block in self.blocks if block.tick()]
+        if changed:
+            self._laid_out = -1
+            self._lay_out()
+            self._settle()
+
     @property
     def current(self) -> Block | None:
         """The block under the cursor."""

@@ -178,7 +178,7 @@ class RowList(Painted, can_focus=True):
     def _layout(self, columns: int) -> list[tuple[Column, int]]:
         """The columns that are shown and how wide each is; those that share get what is left."""
         room = columns - MARK - 1
-        shown = [column for column in self.columns if column.least <= columns]
+        shown = [c for c in self.columns if c.least <= columns and (not c.most or columns <= c.most)]
         fixed = sum(column.width for column in shown) + GAP * (len(shown) - 1)
         shares = sum(1 for column in shown if not column.width)
         spare = max(room - fixed, 0)

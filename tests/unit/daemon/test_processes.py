@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from reef.daemon.processes import bind, connection_owner, is_alive, is_loopback, port_holder, start_time, started_at
+from reef.daemon.processes import bind, connection_owner, is_loopback, port_holder, started_at
+from reef.processes import is_alive, start_time
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="read from /proc")
 

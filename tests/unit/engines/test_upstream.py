@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from aiohttp import web
 from reef.engines.engine import EngineHealth
 from reef.engines.proxies import route_to
 from reef.engines.upstream import UpstreamEngine
-from reef.errors import ConfigError, CredentialMissing
+from reef.errors import ConfigError, CredentialMissing, UpstreamFailed
 from tests.fakes.openai_server import application
 
 
@@ -75,6 +76,15 @@ async def test_health_says_ready_refused_or_down(upstream: str) -> None:
     assert health.state == "down" and "127.0.0.1:9" in health.detail
     assert gone.describe()["state"] == "down"
     assert [health.state for health in told] == ["down"]
+
+
+async def test_a_server_that_is_not_there_is_said_in_words() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UpstreamFailed) as raised:
+            await UpstreamEngine(url).probe()
+    assert raised.value.message == f"the model server at {url}/v1 does not answer: connection refused"
 
 
 async def test_a_named_key_that_is_not_set_is_said_and_not_worked_around() -> None:

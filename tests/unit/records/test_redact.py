@@ -45,6 +45,24 @@ def test_each_known_format_is_replaced_and_nothing_around_it(key: str) -> None:
     assert key.encode() not in changed
 
 
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+@pytest.mark.parametrize("before", [r"\n", r"\t", r"\n-", "-", "="])
+def test_a_key_at_the_beginning_of_a_line_is_replaced_although_its_line_end_is_a_letter(before: str, key: str) -> None:
+    body = f'{{"content":"these:{before}{key}"}}'.encode()
+    changed, count = redact(body)
+    assert count == 1
+    assert key.encode() not in changed
+
+
+@pytest.mark.parametrize("unit", ["eyJ-", "eyJ", "eyJ" + "a" * 13 + ".", "-----BEGIN ", "sk-", "reef-", "xoxb-", "A"])
+def test_no_body_makes_the_search_slow(unit: str) -> None:
+    body = ("eyJ" + "p" * 12 + ".eyJ" + "q" * 12 + "." + "r" * 12 + " ").encode()
+    body += unit.encode() * (4 * 1024 * 1024 // len(unit))
+    started = time.process_time()
+    redact(body)
+    assert time.process_time() - started < 5
+
+
 def test_a_body_without_a_key_is_the_same_object() -> None:
     body = b'{"content":"a task-specific rule for sk-learn and hf_hub, reef-pi and disk-usage"}'
     assert redact(body) == (body, 0)
@@ -67,6 +85,27 @@ def test_a_key_that_straddles_the_pieces_of_a_large_body_is_found() -> None:
     for shift in range(-len(key), 2, 7):
         body = b"x" * (1024 * 1024 + shift) + b" " + key + b" " + b"y" * 1000
         assert redact(body)[1] == 1
+
+
+def test_a_large_body_is_replaced_piece_by_piece_as_if_at_once() -> None:
+    piece = 256 * 1024
+    for shift in range(-80, 3, 9):
+        body = b" ".join(
+            [b"x" * (piece + shift), *(key.encode() + b" " * 20_000 for key in KEYS.values()), b"A" * piece]
+        )
+        expected, total = body, 0
+        for kind, pattern in text._BYTES:
+            expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
+            total += count
+        assert redact(body) == (expected, total)
+        assert total == len(KEYS)
+
+
+def test_a_key_of_any_length_is_replaced_to_its_end() -> None:
+    for length in (20_000, 290_000, 1_000_000):
+        token = b"eyJ" + b"p" * 30 + b".eyJ" + b"q" * 40 + b"." + b"r" * length
+        assert redact(b"x" * 100 + b" " + token + b" y") == (b"x" * 100 + b" [redacted:jwt] y", 1)
+        assert redact(b"sk-" + b"a" * length + b".") == (b"[redacted:openai-key].", 1)
 
 
 def test_a_large_image_is_searched_in_little_time() -> None:

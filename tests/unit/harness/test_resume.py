@@ -1,0 +1,59 @@
+"""How a session is gone on with through reef: the one that this run wrote, and only after a run with a person."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from reef.harness.adapter import load_adapter
+from reef.harness.resume import resume_line
+
+PI = load_adapter("pi")
+START = 1_800_000_000.0
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An agent's home beside the project that the process is in."""
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "agent"
+
+
+def session(home: Path, name: str, cwd: str | None = None, at: float = START + 5) -> None:
+    file = home / "sessions" / "--project--" / f"2026_{name}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    header = {"type": "session", "id": name, "cwd": cwd or str(Path.cwd())}
+    file.write_text(json.dumps(header) + '\n{"type": "message"}\n')
+    os.utime(file, (at, at))
+
+
+def test_the_session_written_last_is_named(home: Path) -> None:
+    session(home, "old", at=START - 60)
+    session(home, "first", at=START + 1)
+    session(home, "last", at=START + 9)
+    session(home, "elsewhere", cwd="/other", at=START + 10)
+    assert resume_line(PI, home, [], START) == "with reef: reef-pi --session last"
+
+
+@pytest.mark.parametrize("arguments", [["-p", "hi"], ["--print", "hi"], ["--mode", "json"]])
+def test_a_run_without_a_person_ends_without_a_line(home: Path, arguments: list[str]) -> None:
+    session(home, "one")
+    assert resume_line(PI, home, arguments, START) is None
+
+
+def test_a_run_that_wrote_no_session_of_this_directory_ends_without_a_line(home: Path) -> None:
+    assert resume_line(PI, home, [], START) is None
+    session(home, "old", at=START - 60)
+    session(home, "elsewhere", cwd="/other")
+    (home / "sessions" / "broken.jsonl").write_text("not JSON")
+    (home / "sessions" / "list.jsonl").write_text("[]")
+    assert resume_line(PI, home, [], START) is None
+
+
+def test_an_id_is_quoted_as_the_shell_needs_it(home: Path) -> None:
+    session(home, "a b")
+    assert resume_line(PI, home, [], START) == "with reef: reef-pi --session 'a b'"

@@ -29,7 +29,10 @@ CALLER: web.RequestKey[Caller] = web.RequestKey("caller", Caller)
 EXTRA_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("extra_headers", dict)
 
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_EXPOSED = "x-reef-agent-record-id, x-reef-release-id, x-reef-unrecorded, x-reef-estimate, x-reef-scenario-created"
+_EXPOSED = (
+    "x-reef-agent-record-id, x-reef-release-id, x-reef-unrecorded, x-reef-estimate, x-reef-translated,"
+    " x-reef-scenario-created"
+)
 _ALLOWED = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "Authorization, Content-Type, x-reef-scenario",

@@ -16,6 +16,7 @@ from reef.gateway.call import Call
 from reef.gateway.dialect import Dialect, Problem, ReplyFacts, RequestFacts
 from reef.gateway.prompt_cut import PromptCheck
 from reef.gateway.recording import Recording
+from reef.gateway.sending import Sending
 from reef.gateway.streaming import StreamCopy
 from reef.records.calls import Settlement, State
 from reef.text import one_line
@@ -53,9 +54,17 @@ class Delivery:
         """Whether the client holds a receipt."""
         self.notes: dict[str, Any] = {}
         """What is worth knowing of the call later, for its record."""
+        self.more_headers: dict[str, str] = {}
+        """Headers of reef's own, beside those of every reply."""
         self._request = request
         self._call = call
         self._prompt = prompt
+
+    def sends(self, sending: Sending) -> None:
+        """Note what goes to the upstream."""
+        self.notes.update(sending.notes)
+        if sending.exchange is not None:
+            self.more_headers[headers.TRANSLATED] = sending.exchange.note()
 
     async def refused(self, problem: Problem) -> web.StreamResponse:
         """Answer with an error of reef's own; the record is `failed`."""
@@ -166,6 +175,7 @@ class Delivery:
 
     async def _receipt(self, found: CIMultiDict[str]) -> None:
         """Put reef's own headers into `found`: the receipt only when it resolves now."""
+        found.update(self.more_headers)
         problem = await self.recording.opened()
         if problem is None:
             self.recorded = True

@@ -15,6 +15,11 @@ RESPONSES_DIALECT = ResponsesDialect()
 MESSAGES_DIALECT = MessagesDialect()
 TOKEN_COUNT_DIALECT = TokenCountDialect()
 
+DIALECT_OF: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (CHAT_DIALECT, RESPONSES_DIALECT, MESSAGES_DIALECT)
+}
+"""By the name that an engine lists."""
+
 _BODY_OF_TEXT: dict[str, Callable[[bytes], bytes]] = {
     RESPONSES_DIALECT.name: responses_fold.body_of_text,
     MESSAGES_DIALECT.name: messages_fold.body_of_text,

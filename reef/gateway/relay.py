@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import aiohttp
-import yarl
 from aiohttp import web
 
 from reef.config import Settings
@@ -31,9 +30,12 @@ from reef.gateway.prompt_cut import PromptCheck, Windows
 from reef.gateway.recording import Recording
 from reef.gateway.refusing import refusal
 from reef.gateway.running import Running, RunningCalls
+from reef.gateway.sending import as_it_came, translated_request
 from reef.gateway.side_calls import is_side_call
 from reef.gateway.streamed import deliver_stream
 from reef.gateway.streaming import StreamCopy
+from reef.gateway.translate import Exchange
+from reef.gateway.translated import deliver_translated
 from reef.gateway.unrecorded import pass_through
 from reef.gateway.upstream import UpstreamCalls
 from reef.gateway.whole import deliver_estimate, deliver_folded, deliver_whole, is_event_stream
@@ -147,21 +149,27 @@ class Gateway:
             return await delivery.refused(problem_of(error))
         delivery.load_id = engine.load_id
         spoken = await engine.find_dialects()
-        if spoken is not None and dialect.name not in spoken:
-            estimate = await _stand_in(dialect, body)
-            if estimate is not None:
-                return await deliver_estimate(delivery, estimate)
-            return await delivery.refused(_not_spoken(engine, dialect, spoken))
-        url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
+        native = spoken is None or dialect.name in spoken
+        if not native and (estimate := await _stand_in(dialect, body)) is not None:
+            return await deliver_estimate(delivery, estimate)
         try:
-            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts, dialect.name)
+            if spoken is None or native:
+                sending = await _run(len(body), as_it_came, engine, dialect, request, body)
+            else:
+                receipt = delivery.recording.receipt
+                sending = await _run(len(body), translated_request, engine, dialect, request, body, receipt, spoken)
+        except ReefError as error:
+            return await delivery.refused(problem_of(error))
+        delivery.sends(sending)
+        try:
+            reply = await self._upstream.post(engine, sending, delivery.recording.attempts)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return await delivery.refused(self._upstream.problem(engine, error))
         engine.observed(None)
         try:
             if reply.status in ABSENT and (estimate := await _stand_in(dialect, body)) is not None:
                 return await deliver_estimate(delivery, estimate)
-            return await self._deliver(reply, delivery)
+            return await self._deliver(reply, delivery, sending.exchange)
         except ClientGone:
             delivery.client_gone()
             assert delivery.response is not None
@@ -170,14 +178,19 @@ class Gateway:
             # Gives the connection back when the reply was read to its end, and closes it when it was not.
             reply.release()
 
-    async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
+    async def _deliver(
+        self, reply: aiohttp.ClientResponse, delivery: Delivery, exchange: Exchange | None
+    ) -> web.StreamResponse:
         delivery.status = reply.status
+        keep_raw = self._settings.records.keep_raw_streams
+        if exchange is not None:
+            return await deliver_translated(delivery, reply, exchange, keep_raw)
         streams = is_event_stream(reply) and reply.status < 400
         if streams and not delivery.asked.stream:
             return await deliver_folded(delivery, reply)
         if streams and encodings.named(reply.headers) is None:
-            keep_raw = self._settings.records.keep_raw_streams
-            return await deliver_stream(delivery, reply, StreamCopy(delivery.dialect, delivery.recording, keep_raw))
+            copy = StreamCopy(delivery.dialect, delivery.recording, keep_raw)
+            return await deliver_stream(delivery, reply, copy, headers.returned(reply.headers))
         return await deliver_whole(delivery, reply)
 
     def _row(
@@ -210,15 +223,8 @@ class Gateway:
         )
 
 
-def _not_spoken(engine: Engine, dialect: Dialect, spoken: frozenset[str]) -> Problem:
-    message = f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
-    return Problem(501, message, "not_supported", "not_supported")
-
-
 async def _stand_in(dialect: Dialect, body: bytes) -> bytes | None:
-    if dialect.trainable:
-        return None
-    return await _run(len(body), dialect.stand_in, body)
+    return None if dialect.trainable else await _run(len(body), dialect.stand_in, body)
 
 
 async def _run(size: int, function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:

@@ -12,6 +12,7 @@ from reef.gateway import headers
 from reef.gateway.dialect import Dialect, Problem, problem_of
 from reef.gateway.lenient import parse
 from reef.gateway.refusing import refusal
+from reef.gateway.sending import Sending
 from reef.gateway.upstream import UpstreamCalls
 
 _ABSENT = (404, 405, 501)
@@ -33,7 +34,8 @@ async def pass_through(
     try:
         await engine.ready(wait_s)
         url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
-        reply = await upstream.post(engine, url, request, body, [])
+        found = headers.forwarded(request.headers, engine.headers())
+        reply = await upstream.post(engine, Sending(url, found, body), [])
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return refusal(dialect, upstream.problem(engine, error))
     except ReefError as error:

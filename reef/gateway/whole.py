@@ -72,6 +72,18 @@ async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> w
     )
 
 
+async def deliver_body(
+    delivery: Delivery, status: int, found: CIMultiDict[str], body: bytes, ended: bool = True
+) -> web.StreamResponse:
+    """Answer with one body in the client's dialect that reef has made of the upstream's; `ended`: it is whole."""
+    read = delivery.dialect.read_reply
+    facts = await asyncio.to_thread(read, body) if len(body) > LARGE else read(body)
+    if status >= 400 and not facts.error:
+        facts.error = f"the model server answered with status {status}"
+    state: State = "failed" if facts.error else "complete" if ended else "partial"
+    return await delivery.send_whole(status, found, body, delivery.end(state, facts))
+
+
 async def deliver_estimate(delivery: Delivery, body: bytes) -> web.StreamResponse:
     """Answer with an estimate of reef's own, which a header says, because the upstream lacks the route."""
     delivery.status = 200

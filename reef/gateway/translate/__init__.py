@@ -24,6 +24,7 @@ from reef.gateway.translate.exchange import (
     translate,
 )
 from reef.gateway.translate.hub import CannotCarry, exact
+from reef.gateway.translate.reply import Usage
 from reef.gateway.translate.seals import holds_minted, without_minted_reasoning, without_minted_thinking
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Exchange",
     "StreamBridge",
     "StreamTranslator",
+    "Usage",
     "choose",
     "error_reply",
     "exact",

@@ -22,7 +22,7 @@ from reef.gateway.translate import (
 from reef.gateway.translate.compat import Compat
 from reef.gateway.translate.fields import CLIENT_NAMES
 from reef.gateway.translate.hub import CannotCarry, Json, exact
-from reef.gateway.translate.reply import Failure, Flow, Reader, Setting, Word, Writer
+from reef.gateway.translate.reply import Failure, Flow, Reader, Setting, Usage, Word, Writer
 from reef.gateway.translate.reply_from_chat import ChatReader
 from reef.gateway.translate.reply_from_messages import MessagesReader
 from reef.gateway.translate.reply_from_responses import ResponsesReader
@@ -74,6 +74,10 @@ class StreamTranslator:
         """The client's events for one of the upstream's; `name` is its SSE event field, empty without one."""
         return self._flow.tell(self._reader.take(event, name))
 
+    def whole(self, reply: Json) -> list[Json]:
+        """All events of the client's for a reply that came as one body although a stream was asked for."""
+        return self._flow.tell(self._reader.whole(reply))
+
     def done(self) -> list[Json]:
         """The client's last events when the upstream has said `[DONE]` or has closed; none when its reply is not whole,
         or when they have been given."""
@@ -89,6 +93,11 @@ class StreamTranslator:
     def failure(self) -> Failure | None:
         """The error that the upstream reported inside the stream, and that the client has been told."""
         return self._flow.failure
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the upstream counted, after the end; a chat client that did not ask for it has not been told."""
+        return self._flow.usage
 
 
 class StreamBridge:
@@ -109,6 +118,10 @@ class StreamBridge:
         rest = b"".join(self._take(event) for event in self._events.finish())
         return rest + self._framed(self._translator.done())
 
+    def whole(self, reply: Json) -> bytes:
+        """As for `StreamTranslator`."""
+        return self._framed(self._translator.whole(reply))
+
     @property
     def ended(self) -> bool:
         """As for `StreamTranslator`."""
@@ -118,6 +131,16 @@ class StreamBridge:
     def failure(self) -> Failure | None:
         """As for `StreamTranslator`."""
         return self._translator.failure
+
+    @property
+    def usage(self) -> Usage | None:
+        """As for `StreamTranslator`."""
+        return self._translator.usage
+
+    @property
+    def over(self) -> bool:
+        """Whether the client has been told an end: the normal one, or the upstream's error."""
+        return self.ended or self.failure is not None
 
     def _take(self, event: Event) -> bytes:
         if event.data.strip() == _DONE:

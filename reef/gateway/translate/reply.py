@@ -189,6 +189,8 @@ class Flow:
         """Whether the client has been told that the reply is whole."""
         self.failure: Failure | None = None
         """What the server reported instead."""
+        self.usage: Usage | None = None
+        """What the server counted, known at the end; not every client is told."""
 
     def tell(self, words: list[Word]) -> list[Json]:
         """The client's events for some words. Nothing follows an end or a failure."""
@@ -294,6 +296,7 @@ class Flow:
                 events += self._writer.piece(block, text)
             events += self._close(block)
         self.ended = True
+        self.usage = word.usage
         return events + self._writer.end(word)
 
 

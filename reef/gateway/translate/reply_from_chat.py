@@ -31,6 +31,8 @@ _FINISH: dict[str, Finish] = {
     "content_filter": "content_filter",
 }
 """What servers say of the end, in the hub's words; anything else is `stop`."""
+_BROKEN = ("abort", "error")
+"""What they say where the model did not come to an end."""
 
 
 class ChatReader:
@@ -82,6 +84,8 @@ class ChatReader:
         if self._finish is None or self._given_up:
             return []
         self._given_up = True
+        if self._finish in _BROKEN:
+            return [Failure("the model server broke the reply off")]
         return [End(_FINISH.get(self._finish, "stop"), self._usage, self._stop_sequence)]
 
     def _note(self, choice: Json) -> None:

@@ -53,7 +53,7 @@ class ResponsesReader:
     def take(self, event: Json, name: str = "") -> list[Word]:
         kind = str(event.get("type") or name)
         index = place(event.get("output_index"))
-        if kind == "error":
+        if kind == "error" or (event.get("error") and "response" not in event):
             return [failure_of(event if event.get("error") else {"error": event})]
         if kind == "response.created" and isinstance(event.get("response"), dict):
             return [_begin(event["response"])]

@@ -17,7 +17,7 @@ from reef.gateway.translate.hub import Json, entries
 
 MINT = "reef:"
 """How every stand-in that reef makes begins."""
-_MINT_BYTES = MINT.encode()
+_MINT_BYTES = b'"' + MINT.encode()
 
 SIGNATURE, REDACTED, ENCRYPTED, SUMMARY, CONTENT, FIELD = (
     "signature",

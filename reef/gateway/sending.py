@@ -1,0 +1,99 @@
+"""What one call sends to the upstream: the client's own bytes, or the same request in a dialect that it speaks.
+
+A request goes on byte for byte where the upstream speaks its dialect. One exception: reasoning that reef itself sealed
+for the client, in the name of a server without seals, is taken out before another server would refuse it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import yarl
+from aiohttp import web
+from multidict import CIMultiDict
+
+from reef.engines.dialects import ROUTE_OF
+from reef.engines.engine import MESSAGES, RESPONSES, Engine
+from reef.errors import InvalidInput, UpstreamFailed
+from reef.gateway import headers
+from reef.gateway.dialect import Dialect
+from reef.gateway.lenient import dump
+from reef.gateway.translate import (
+    UPSTREAM_HEADERS,
+    Exchange,
+    choose,
+    exact,
+    holds_minted,
+    translate,
+    without_minted_reasoning,
+    without_minted_thinking,
+)
+
+_WITHOUT_MINTED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    MESSAGES: without_minted_thinking,
+    RESPONSES: without_minted_reasoning,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One call as it goes out."""
+
+    url: yarl.URL
+    headers: CIMultiDict[str]
+    body: bytes
+    exchange: Exchange | None = None
+    """How to translate what comes back; None when it goes to the client as it comes."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What the record says of it."""
+
+
+def as_it_came(engine: Engine, dialect: Dialect, request: web.Request, body: bytes) -> Sending:
+    """The request for an upstream that speaks its dialect."""
+    url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
+    sent = body
+    if dialect.name in _WITHOUT_MINTED and holds_minted(body):
+        sent = _without_minted(dialect.name, body)
+    notes = {} if sent is body else {"own_reasoning_left_out": True}
+    return Sending(url, headers.forwarded(request.headers, engine.headers(dialect.name)), sent, notes=notes)
+
+
+def translated_request(
+    engine: Engine, dialect: Dialect, request: web.Request, body: bytes, receipt: str, spoken: frozenset[str]
+) -> Sending:
+    """The request for an upstream that speaks only `spoken`.
+
+    Raises InvalidInput naming what cannot be carried, UpstreamFailed when the upstream speaks none of reef's dialects.
+    """
+    upstream = choose(dialect.name, spoken)
+    if upstream is None:
+        raise UpstreamFailed(
+            f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
+        )
+    exchange = translate(dialect.name, upstream, _object(body), receipt=receipt, created=int(time.time()))
+    own = {**UPSTREAM_HEADERS.get(upstream, {}), **engine.headers(upstream)}
+    left = {"tools_left_out": list(exchange.tools_left), "fields_left_out": list(exchange.fields_left)}
+    facts = {"from": dialect.name, "to": upstream, **{name: names for name, names in left.items() if names}}
+    # The query is the client's dialect's (`?beta=true`), and so are some of the headers.
+    url = yarl.URL(engine.url(ROUTE_OF[upstream]), encoded=True)
+    found = headers.translated(request.headers, own)
+    return Sending(url, found, dump(exchange.body), exchange, {"translated": facts})
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = exact(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInput("the request's body is not a JSON object")
+    return found
+
+
+def _without_minted(dialect: str, body: bytes) -> bytes:
+    request = _object(body)
+    found = _WITHOUT_MINTED[dialect](request)
+    return body if found is request else dump(found)

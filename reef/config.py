@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from reef.errors import ConfigError, NotFound
+from reef.layers import Layer, from_pairs, merge, read_file
 from reef.paths import Paths, search
 
 DEFAULT_PORT = 8900
@@ -195,19 +194,19 @@ def load(
     env = os.environ if environ is None else environ
     places = paths or Paths.from_environ(env)
     files: list[Path] = []
-    layers: list[tuple[dict[str, Any], dict[str, str]]] = []
+    layers: list[Layer] = []
     for path, required in ((places.config_file, False), (deployment, True)):
         if path is None or not (required or path.exists()):
             continue
-        layers.append(_read_file(path, env, interpolate=path == deployment))
+        layers.append(read_file(path, env, interpolate=path == deployment))
         files.append(path)
-    layers.append(_from_pairs([(key, env[name], name) for name, key in ENVIRONMENT.items() if env.get(name)]))
-    layers.append(_from_pairs([(key, text, "flag") for key, text in flags]))
-    values, origins = _merge(layers)
+    layers.append(from_pairs([(key, env[name], name) for name, key in ENVIRONMENT.items() if env.get(name)]))
+    layers.append(from_pairs([(key, text, "flag") for key, text in flags]))
+    values, origins = merge(layers)
     name = (values.get("recipe") or {}).get("implementation")
     if isinstance(name, str):
         values["recipe"]["implementation"] = canonical_recipe(name)
-        values, origins = _merge([_profile(values["recipe"]["implementation"], places), (values, origins)])
+        values, origins = merge([_profile(values["recipe"]["implementation"], places), (values, origins)])
     return Resolved(_check(values, origins), origins, tuple(files))
 
 
@@ -243,105 +242,17 @@ def recipe_folder(name: str, paths: Paths) -> Path:
     raise NotFound(f"there is no recipe {name!r} (known: {', '.join(known)})", "reef recipes list")
 
 
-def _profile(recipe: str, paths: Paths) -> tuple[dict[str, Any], dict[str, str]]:
+def _profile(recipe: str, paths: Paths) -> Layer:
     try:
         folder = recipe_folder(recipe, paths)
     except NotFound as error:
         raise ConfigError(error.message, error.hint) from None
-    table = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8")).get("profile", {})
-    return table, dict.fromkeys(_leaves(table), f"profile {recipe}")
-
-
-def _read_file(path: Path, env: Mapping[str, str], interpolate: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    file = folder / "recipe.toml"
     try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except FileNotFoundError:
-        raise ConfigError(f"there is no settings file {path}", "reef config show") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"{path} cannot be read as YAML: {reason}", "reef config show") from None
-    origins: dict[str, str] = {}
-    values = {} if node is None else _plain(node, path, "", origins)
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} does not hold keys and values", "reef help config")
-    values.pop("schema-version", None)
-    origins.pop("schema-version", None)
-    return (_interpolate(values, env, path) if interpolate else values), origins
-
-
-def _plain(node: yaml.Node, path: Path, at: str, origins: dict[str, str]) -> Any:
-    if not isinstance(node, yaml.MappingNode):
-        origins[at] = f"{path}:{node.start_mark.line + 1}"
-        return yaml.SafeLoader("").construct_object(node, deep=True)
-    found: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value).replace("_", "-") if _is_schema_key(at) else str(key_node.value)
-        if key in found:
-            raise ConfigError(f"{path}:{key_node.start_mark.line + 1}: {key!r} is there twice", "reef config show")
-        found[key] = _plain(value_node, path, f"{at}.{key}" if at else key, origins)
-    return found
-
-
-def _is_schema_key(parent: str) -> bool:
-    return parent not in ("recipe.config", "tui.keys") and not parent.startswith(("recipe.config.", "tui.keys."))
-
-
-def _interpolate(value: Any, env: Mapping[str, str], path: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _interpolate(item, env, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_interpolate(item, env, path) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def put(match: re.Match[str]) -> str:
-        name, needed = match.group(1), match.group(2)
-        if name not in env and needed:
-            raise ConfigError(f"{path} needs the variable {name}, which is not set", f"export {name}=…")
-        return env.get(name, "")
-
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:\?)?\}", put, value)
-
-
-def _from_pairs(pairs: Sequence[tuple[str, str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for key, text, origin in pairs:
-        parts = [part.replace("_", "-") if place < 2 else part for place, part in enumerate(key.split("."))]
-        target = values
-        for part in parts[:-1]:
-            target = target.setdefault(part, {})
-        target[parts[-1]] = _typed(".".join(parts), text)
-        origins[".".join(parts)] = origin
-    return values, origins
-
-
-def _typed(key: str, text: str) -> Any:
-    """Text of a flag or variable as a value: JSON for lists and tables and free keys, the text itself otherwise."""
-    if text[:1] in ("[", "{") or not _is_schema_key(key.rpartition(".")[0]):
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"the value of {key} is not JSON: {str(error).splitlines()[0]}") from None
-    return text
-
-
-def _merge(layers: Sequence[tuple[dict[str, Any], dict[str, str]]]) -> tuple[dict[str, Any], dict[str, str]]:
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for layer, origin in layers:
-        values = _merged(values, layer)
-        origins |= origin
-    return values, origins
-
-
-def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    both = dict(low)
-    for key, value in high.items():
-        old = both.get(key)
-        both[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return both
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("profile", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "reef recipes list") from None
+    return table, dict.fromkeys(_leaves(table), f"profile {recipe}")
 
 
 def _check(values: dict[str, Any], origins: dict[str, str]) -> Settings:

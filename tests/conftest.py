@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from reef import credentials
 from reef.paths import Paths
 
 # What finds programs, packages and certificates on this machine, and nothing that says how reef should behave.
@@ -46,6 +47,8 @@ def sealed_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.setenv("REEF_HOME", str(tmp_path / "reef"))
     monkeypatch.setenv("REEF_BIN_DIR", str(tmp_path / "bin"))
     monkeypatch.setenv("TZ", "UTC")
+    # Of this test alone: what another one held must not be cut out of what this one stores.
+    monkeypatch.setattr(credentials, "HELD", credentials.Held())
     yield home
 
 

@@ -8,7 +8,7 @@ import typer
 
 from reef.cli import installing, output
 from reef.cli.group import JsonOption, ScenarioOption, command, noun
-from reef.cli.look import OUT
+from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, head_of, person_only, scenario, versions_of
 from reef.paths import Paths
 
@@ -29,10 +29,14 @@ def list_agents(json: JsonOption = False) -> None:
     cells = []
     for row in rows:
         installed = OUT.line(str(row.get("version") or "yes")) if row.get("installed") else OUT.symbol("–")
+        installed = OUT.paint("broken", "failed") if row.get("problem") else installed
         places = ", ".join(f"{OUT.line(place['name'])} v{place['version']}" for place in row.get("scenarios") or [])
         cells.append([OUT.line(row["name"]), installed, places or OUT.symbol("–")])
     for line in OUT.table(["agent", "installed", "scenarios"], cells):
         output.data(line)
+    for row in rows:
+        if row.get("problem"):
+            output.say(f"{ERR.paint('warning:', 'needs')} {ERR.line(row['problem'])}")
 
 
 @command(app, "add", examples=("reef agents add pi", "reef agents add pi -s coding --json"))

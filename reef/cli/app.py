@@ -142,8 +142,8 @@ def _first_line(error: Exception) -> str:
 
 def _kept(error: Exception) -> str:
     """Keep the traceback in the state folder and say where; without a folder, say how to see it."""
+    from reef.credentials import redact
     from reef.paths import Paths, write_atomic
-    from reef.text import redact
 
     place = Paths.from_environ().state / "cli-error.log"
     try:

@@ -8,8 +8,7 @@ from typing import Any
 
 from reef.cli import output
 from reef.cli.group import JsonOption, command, noun
-from reef.cli.look import OUT
-from reef.errors import ConfigError
+from reef.cli.look import ERR, OUT
 from reef.paths import Paths, search
 
 app = noun("List the recipes. A recipe is how a scenario learns.", "reef recipes list", "reef recipes list --json")
@@ -36,20 +35,28 @@ def list_recipes(json: JsonOption = False) -> None:
     cells = [[OUT.line(row["name"]), OUT.line(row["surface"]), row["origin"], OUT.line(row["help"])] for row in found]
     for line in OUT.table(["recipe", "changes", "from", "what it does"], cells):
         output.data(line)
+    for row in found:
+        if row["problem"]:
+            output.say(f"{ERR.paint('warning:', 'needs')} {ERR.line(row['problem'])}")
 
 
 def _row(file: Path, origin: str) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    problem = None
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read as TOML: {error}", "reef help recipes") from None
+        problem = f"{file} cannot be read: {error}"
     name = str(table.get("name") or file.parent.name.replace("_", "-"))
     surface = table.get("surface")
     shown = "+".join(str(part) for part in surface) if isinstance(surface, list) else str(surface or "nothing")
+    if problem is not None:
+        shown = "broken"
     return {
         "name": name,
         "surface": shown,
         "help": str(table.get("help") or ""),
         "origin": origin,
         "path": str(file.parent),
+        "problem": problem,
     }

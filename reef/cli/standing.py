@@ -67,6 +67,8 @@ def _scenario(row: dict[str, Any]) -> str:
 
 
 def _version(agent: dict[str, Any]) -> str:
+    if agent.get("problem"):
+        return OUT.paint(f"{OUT.symbol('✗')} {OUT.line(agent['problem'])}", "failed")
     return OUT.line(str(agent.get("version") or "")) if agent.get("installed") else OUT.symbol("–")
 
 

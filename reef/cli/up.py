@@ -58,13 +58,16 @@ def up(
         return
     if at_login is not None:
         person_only("change what starts at login")
-        _set_login(wanted, at_login)
         if not at_login:
+            _set_login(wanted, False)
             return
     found = running(paths)
     if found is None:
         _say_choice(wanted.resolved)
     started = _start(paths, wanted)
+    if at_login:
+        # Not before: what does not start now is not to be tried at every login.
+        _set_login(wanted, True)
     already = found is not None and found.get("pid") == started.get("pid")
     with Client(started, paths) as client:
         status = wait_ready(client)

@@ -25,7 +25,7 @@ class Access(Enum):
     """What a route asks of its caller."""
 
     OPEN = "open"
-    """Anyone on this machine; with a configured token whoever has it."""
+    """Anyone on this machine but a session that it is not for; with a configured token whoever has it."""
     KEYED = "keyed"
     """The person key, or a configured token."""
     DECIDING = "deciding"
@@ -123,14 +123,13 @@ class Door:
 
     def check(self, caller: Caller, access: Access, session_may: bool) -> None:
         """Raises Forbidden when `caller` may not use a route of this kind."""
-        if access is Access.OPEN:
-            if caller.session is not None and not session_may and self.needs_token:
-                raise _not_for_sessions()
-            return
         if caller.session is not None:
-            if session_may and access is Access.KEYED:
+            # Also where whoever brings nothing is let in: a session is good for its own routes and nothing else.
+            if session_may and access is not Access.DECIDING:
                 return
             raise _not_for_sessions()
+        if access is Access.OPEN:
+            return
         if caller.kind == "person" or (caller.kind == "token" and access is Access.KEYED and not caller.inside):
             return
         if caller.inside:

@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
+from reef.credentials import find_credentials
 from reef.errors import InvalidInput
-from reef.text import find_credentials
 
 LONGEST = 4000
 _MOST_REQUIRES = 8

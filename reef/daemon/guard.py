@@ -20,7 +20,7 @@ from reef.daemon.access import Caller, Door
 from reef.daemon.processes import can_look_up, connection_owner, is_loopback
 from reef.daemon.replies import error_reply
 from reef.daemon.table import ROUTE_OF
-from reef.errors import Failed, Forbidden, NotFound, ReefError, TooLarge, UnsupportedContent, UsageError
+from reef.errors import Failed, Forbidden, InvalidInput, NotFound, ReefError, TooLarge, UnsupportedContent, UsageError
 
 log = logging.getLogger("reef.daemon")
 
@@ -73,6 +73,11 @@ class Guard:
                 if error.status < 400:
                     raise
                 return error_reply(request.path, _own_error(request, error))
+            except web.RequestPayloadError:
+                refused = error_reply(request.path, InvalidInput("the body is not encoded as its headers say"))
+                # Not read to its end: nobody can tell where the connection's next request begins.
+                refused.force_close()
+                return refused
             except ConnectionError:
                 raise
             except Exception:

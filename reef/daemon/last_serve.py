@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from reef.config import ENVIRONMENT, Resolved, load
+from reef.credentials import find_credentials
 from reef.engines.discovery import key_variable
 from reef.errors import ConfigError, CredentialMissing, ReefError
 from reef.ids import utc_now
 from reef.paths import Paths, write_atomic
-from reef.text import find_credentials
 
 _ABOUT = "how the daemon was last started by reef up or reef serve; a command that starts it by itself does the same"
 _SECRETS = "the values of these are secrets and not in this file; set them again before the daemon starts"

@@ -13,8 +13,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+from reef.credentials import redact
 from reef.paths import ensure_private
-from reef.text import redact, safe
+from reef.text import safe
 
 _MAX_BYTES = 10_000_000
 _FILES = 5

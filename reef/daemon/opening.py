@@ -27,10 +27,11 @@ from reef.learning.supervisor import Supervisor
 from reef.paths import Paths
 from reef.records import rows
 from reef.records.calls import mark_interrupted
-from reef.records.writer import Writer
+from reef.records.writer import RecordingFailed, Writer
 from reef.versions.repository import Repository
 
 log = logging.getLogger("reef.daemon")
+_RETRY_S = 1.0
 
 
 async def open_house(resolved: Resolved, paths: Paths) -> House:
@@ -69,7 +70,16 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
 
 
 async def recover(house: House) -> None:
-    """Finish or undo what an earlier daemon left half done."""
+    """Finish or undo what an earlier daemon left half done; no step begins before. Waits for a store that is full."""
+    while True:
+        try:
+            return await _recover(house)
+        except RecordingFailed as error:
+            log.error("what the last daemon left half done waits for the record store: %s", error.message)
+            await asyncio.sleep(_RETRY_S)
+
+
+async def _recover(house: House) -> None:
     for sentence in await house.publisher.recover():
         log.info("%s", sentence)
     await house.scenarios.finish_half_made()

@@ -5,14 +5,11 @@ One use is safety: which user a loopback connection belongs to. The other is a g
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-
-from reef.processes import start_time
 
 _LISTEN = "0A"
 
@@ -89,18 +86,6 @@ def port_holder(port: int) -> str | None:
         except OSError:
             continue
     return "a process of another user"
-
-
-def started_at(pid: int) -> float | None:
-    """When process `pid` started, in seconds since 1970; None where `/proc` does not tell."""
-    ticks = start_time(pid)
-    if ticks is None:
-        return None
-    try:
-        boot = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime "))
-    except (OSError, StopIteration):
-        return None
-    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def is_loopback(host: str) -> bool:

@@ -73,6 +73,9 @@ def whole_number(
     """A number of a query string or path. Raises InvalidInput that names it."""
     if text is None or text == "":
         return default
-    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+    digits = text.lstrip("0") or "0"
+    # Python refuses to read a number of thousands of digits, so the length is looked at first.
+    readable = text.isascii() and text.isdigit() and len(digits) <= len(str(most))
+    if not readable or not least <= int(digits) <= most:
         raise InvalidInput(f"{name} is not a whole number between {least} and {most}")
-    return int(text)
+    return int(digits)

@@ -78,7 +78,7 @@ async def progress(request: web.Request) -> web.Response:
             "scenario": ask["scenario"],
             "settled": ask["state"] not in ("queued", "running"),
             "state": state,
-            "meaning": MEANINGS[state],
+            "meaning": await _meaning(house, ask, state),
             "step": ask["step"],
             "version": ask["version"],
             "reason": ask["reason"],
@@ -109,6 +109,19 @@ async def cancel_ask(request: web.Request) -> web.Response:
     ask = await _find(house, request.match_info["id"], request.query.get("scenario"))
     await house.supervisor.cancel_ask(ask["id"])
     return json_reply(await _find(house, ask["id"]))
+
+
+async def _meaning(house: House, ask: Json, state: str) -> str:
+    """What `state` means now: the version of an ask may have been decided on, replaced or rolled back since."""
+    head = house.publisher.head_now(ask["scenario"])
+    if state not in ("published", "pending") or ask["version"] is None or head is None:
+        return MEANINGS[state]
+    made = await house.reading(lambda reader: reader.version(ask["scenario"], ask["version"]))
+    if made["content_id"] == head.content_id:
+        return MEANINGS["published"]
+    if made["state"] == "pending":
+        return MEANINGS["pending"]
+    return f"it was published as v{made['version']}; v{head.number} is served now"
 
 
 async def _find(house: House, reference: str, scenario: str | None = None) -> Json:

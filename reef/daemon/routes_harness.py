@@ -15,8 +15,8 @@ from reef.daemon.replies import json_reply
 from reef.daemon.routes_versions import find_version
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
-from reef.errors import InvalidInput
-from reef.harness.adapter import Adapter, adapter_names, load_adapter, render
+from reef.errors import InvalidInput, ReefError
+from reef.harness.adapter import Adapter, known_adapters, load_adapter, render
 from reef.harness.agents import is_installed
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
@@ -76,9 +76,11 @@ async def adapters(request: web.Request) -> web.Response:
 
 
 def _adapters(house: House) -> list[Json]:
-    found = []
-    for name in adapter_names(house.paths):
-        adapter = load_adapter(name, house.paths)
+    found: list[Json] = []
+    for name, adapter in known_adapters(house.paths):
+        if isinstance(adapter, ReefError):
+            found.append(_broken(house, name, adapter))
+            continue
         install = adapter.install
         found.append(
             {
@@ -92,9 +94,17 @@ def _adapters(house: House) -> list[Json]:
                 "installed": install is not None and is_installed(adapter, house.paths),
                 "version": install.version if install else None,
                 "scenarios": installed_versions(house.paths, name),
+                "problem": None,
             }
         )
     return found
+
+
+def _broken(house: House, name: str, error: ReefError) -> Json:
+    """The row of an adapter that cannot be read."""
+    unknown = dict.fromkeys(("binary", "dialect", "install", "version"))
+    installs = installed_versions(house.paths, name)
+    return {"name": name, "title": name, **unknown, "installed": False, "scenarios": installs, "problem": error.message}
 
 
 ROUTES = [

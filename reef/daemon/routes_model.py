@@ -21,6 +21,7 @@ from reef.gateway.dialects import (
     RESPONSES_DIALECT,
     TOKEN_COUNT_DIALECT,
 )
+from reef.records.writer import RecordingFailed
 
 _IMAGES = ("generations", "edits", "variations")
 
@@ -100,7 +101,12 @@ async def decisions(request: web.Request) -> web.StreamResponse:
 
 async def _answer(request: web.Request, dialect: Dialect) -> web.StreamResponse:
     house, caller = house_of(request), caller_of(request)
-    scenario = await _scenario(request)
+    try:
+        scenario = await _scenario(request)
+    except RecordingFailed as error:
+        # Like any other call while the store cannot be written, the one that would make a scenario is answered.
+        call = Call(asked_name(request), caller.source, unrecorded=error.message)
+        return await house.gateway.relay(request, call, house.engines.of(None), dialect)
     head = house.publisher.head_now(scenario.name)
     session = caller.session
     installed = session.version if session is not None else None

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import time
-import tomllib
 from typing import Any
 
 import orjson
@@ -19,9 +18,9 @@ from reef.daemon.replies import json_body, json_reply, whole_number
 from reef.daemon.table import Route
 from reef.discovery import prove
 from reef.errors import InvalidInput, ReefError
-from reef.harness.adapter import adapter_names, load_adapter
+from reef.harness.adapter import known_adapters
 from reef.harness.agents import is_installed
-from reef.paths import search
+from reef.learning.manifest import known_recipes
 
 log = logging.getLogger("reef.daemon")
 _PING_S = 15.0
@@ -61,7 +60,7 @@ async def status(request: web.Request) -> web.Response:
             "stopping": house.stopping,
             "engine": house.engines.own.describe(),
             "scenarios": scenarios,
-            "records": counts["records"] | {"lost": house.writer.lost, "failure": house.writer.failure},
+            "records": counts["records"] | {"lost": house.gateway.lost, "failure": house.writer.failure},
             "agents": agents,
             "needs_you": needs_you,
         }
@@ -69,12 +68,14 @@ async def status(request: web.Request) -> web.Response:
 
 
 def _agents(house: House) -> list[dict[str, Any]]:
-    found = []
-    for name in adapter_names(house.paths):
-        adapter = load_adapter(name, house.paths)
+    found: list[dict[str, Any]] = []
+    for name, adapter in known_adapters(house.paths):
+        if isinstance(adapter, ReefError):
+            found.append({"name": name, "version": None, "installed": False, "problem": adapter.message})
+            continue
         version = adapter.install.version if adapter.install else None
         installed = adapter.install is not None and is_installed(adapter, house.paths)
-        found.append({"name": name, "version": version, "installed": installed})
+        found.append({"name": name, "version": version, "installed": installed, "problem": None})
     return found
 
 
@@ -113,22 +114,15 @@ def _frame(event: dict[str, Any]) -> bytes:
 async def recipes(request: web.Request) -> web.Response:
     """`GET /reef/recipes`: every recipe with its line of help, and which one new scenarios get."""
     house = house_of(request)
-    found: dict[str, dict[str, Any]] = {}
-    for folder in search("recipes", house.paths):
-        for file in sorted(folder.glob("*/recipe.toml")):
-            table = tomllib.loads(file.read_text(encoding="utf-8"))
-            name = file.parent.name.replace("_", "-")
-            found.setdefault(
-                name,
-                {
-                    "name": name,
-                    "help": table.get("help", ""),
-                    "surface": table.get("surface", []),
-                    "folder": str(file.parent),
-                    "chosen": name == house.settings.recipe.implementation,
-                },
-            )
-    return json_reply({"recipes": sorted(found.values(), key=lambda row: str(row["name"]))})
+    found: list[dict[str, Any]] = []
+    for folder, wanted in await asyncio.to_thread(known_recipes, house.paths):
+        name = folder.name.replace("_", "-")
+        row = {"name": name, "folder": str(folder), "chosen": name == house.settings.recipe.implementation}
+        if isinstance(wanted, ReefError):
+            found.append(row | {"help": "", "surface": [], "problem": wanted.message})
+        else:
+            found.append(row | {"help": wanted.help, "surface": wanted.surface, "problem": None})
+    return json_reply({"recipes": found})
 
 
 async def config(request: web.Request) -> web.Response:

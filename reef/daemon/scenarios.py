@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from reef.config import Settings, canonical_recipe, recipe_folder
+from reef.config import Settings, canonical_recipe
 from reef.daemon.served import ServedVersions
 from reef.errors import Conflict, InvalidInput, NotFound, ReefError
 from reef.harness.adapter import base_entries, load_adapter
 from reef.ids import scenario_name
+from reef.learning.manifest import manifest
 from reef.paths import Paths
 from reef.records import rows
 from reef.records.writer import Writer
@@ -131,13 +132,15 @@ class Scenarios:
                     del self._rows[scenario.name.casefold()]
 
     async def _begin(self, name: str, recipe: str | None, engine: str | None, adapter: str | None) -> Scenario:
-        chosen = canonical_recipe(recipe or self._settings.recipe.implementation)
-        recipe_folder(chosen, self._paths)
+        own = self._settings.recipe
+        chosen = canonical_recipe(recipe or own.implementation)
+        await asyncio.to_thread(manifest, chosen, self._paths)
         agent = adapter or self._settings.harness.adapter
         load_adapter(agent, self._paths)
         if engine is not None:
             self._check_engine(engine)
-        config = dict(self._settings.recipe.config)
+        # The keys in the settings are those of the daemon's recipe, and were checked as such.
+        config = dict(own.config) if chosen == own.implementation else {}
 
         def write(conn: sqlite3.Connection) -> Scenario:
             rows.add_scenario(conn, name, recipe=chosen, adapter=agent, engine=engine, config=config)

@@ -1,4 +1,7 @@
-"""The secrets that a home makes for itself: the person key, and the token of `reef.token: auto`. Files of mode 0600."""
+"""The secrets that a home makes for itself: the person key, and the token of `reef.token: auto`. Files of mode 0600.
+
+Whatever is read here is held from then on: it stands in these files and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import secrets
 from pathlib import Path
 
 from reef.config import Settings
+from reef.credentials import hold
 from reef.paths import Paths, write_atomic
 
 
 def person_key(paths: Paths) -> str:
     """The person key of this home, made at the first start."""
-    return _kept(paths.person_key)
+    found = _kept(paths.person_key)
+    hold(found)
+    return found
 
 
 def tokens(settings: Settings, paths: Paths) -> list[str]:
@@ -20,6 +26,8 @@ def tokens(settings: Settings, paths: Paths) -> list[str]:
     own = settings.reef.token
     if own is not None and own.get_secret_value() == "auto":
         found.append(_kept(paths.state / "token"))
+    for token in found:
+        hold(token)
     return found
 
 

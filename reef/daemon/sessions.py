@@ -10,21 +10,17 @@ import asyncio
 import logging
 import sqlite3
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
 
 from reef.daemon.access import digest
-from reef.daemon.processes import started_at
 from reef.errors import InvalidInput, NotFound, ReefError
-from reef.ids import from_blob, new_id, new_token, utc_now
-from reef.processes import is_alive
+from reef.ids import from_blob, new_id, new_token
+from reef.processes import is_alive, start_time
 from reef.records import rows
 from reef.records.writer import Writer
 
 log = logging.getLogger("reef.daemon")
 _SWEEP_S = 5.0
-# A process that started this long after its session was opened got a number that was used again.
-_SLACK_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,17 +34,15 @@ class Session:
     adapter: str | None
     version: int | None
     pid: int | None
-    opened_at: str
+    pid_started: int | None
+    """Clock ticks from boot to the start of that process, which tell it from a later one of its number."""
 
     @property
     def alive(self) -> bool:
         """Whether the process that it belongs to still runs."""
         if self.pid is None:
             return True
-        if not is_alive(self.pid):
-            return False
-        born = started_at(self.pid)
-        return born is None or born <= datetime.fromisoformat(self.opened_at).timestamp() + _SLACK_S
+        return is_alive(self.pid) if self.pid_started is None else start_time(self.pid) == self.pid_started
 
 
 class Sessions:
@@ -83,12 +77,13 @@ class Sessions:
         if pid is not None and not is_alive(pid):
             raise InvalidInput(f"there is no process {pid} that the session could belong to")
         token, id = new_token(), new_id()
-        session = Session(id, scenario, kind, key or id, adapter, version, pid, utc_now())
+        born = None if pid is None else start_time(pid)
+        session = Session(id, scenario, kind, key or id, adapter, version, pid, born)
 
         def write(conn: sqlite3.Connection) -> str:
             return rows.open_session(
                 conn, scenario, kind=kind, adapter=adapter, version=version, step=step, key=session.key, cwd=cwd,
-                token_hash=digest(token), pid=pid, id=id,
+                token_hash=digest(token), pid=pid, pid_started=born, id=id,
             )  # fmt: skip
 
         await self._writer.write(write)
@@ -123,7 +118,7 @@ class Sessions:
 
 def _open_rows(conn: sqlite3.Connection) -> list[tuple[bytes, Session]]:
     found: list[Any] = conn.execute(
-        "SELECT token_hash, id, scenario, kind, key, adapter, version, pid, opened_at FROM sessions"
+        "SELECT token_hash, id, scenario, kind, key, adapter, version, pid, pid_started FROM sessions"
         " WHERE closed_at IS NULL AND token_hash IS NOT NULL"
     ).fetchall()
     return [(bytes(row[0]), Session(from_blob(row[1]), *row[2:])) for row in found]

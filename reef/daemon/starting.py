@@ -9,6 +9,7 @@ from typing import Any
 
 from reef.config import Resolved, load
 from reef.daemon import last_serve
+from reef.daemon.chosen import check_chosen
 from reef.engines.discovery import why_chosen
 from reef.paths import Paths
 
@@ -32,6 +33,12 @@ def understand(wanted: Mapping[str, Any], environ: Mapping[str, str], paths: Pat
 
     Raises ConfigError, and CredentialMissing when it is to be made again and a secret of the last one is not set.
     """
+    start = _read(wanted, environ, paths)
+    check_chosen(start.resolved, environ, paths)
+    return start
+
+
+def _read(wanted: Mapping[str, Any], environ: Mapping[str, str], paths: Paths) -> Start:
     if wanted.get("again"):
         last = last_serve.recall(paths)
         if last is not None:

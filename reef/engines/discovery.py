@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reef.config import Settings
+from reef.credentials import hold
 from reef.engines import servers
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES, Engine, OnChange
 from reef.engines.upstream import UpstreamEngine, base_address
@@ -140,6 +141,8 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     from reef.engines.embedded import EmbeddedEngine
 
     inference = settings.inference
+    secret = inference.upstream_api_key.get_secret_value() if inference.upstream_api_key else None
+    _hold(secret)
     if inference.backend == "embedded":
         return EmbeddedEngine(paths, on_change)
     url, model, key_env = _upstream(settings, paths)
@@ -148,7 +151,6 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     if url is None:
         what = f"model {model!r} is named" if model else "an upstream is asked for"
         raise ConfigError(f"{what} but no address", "--inference.upstream-url http://127.0.0.1:11434")
-    secret = inference.upstream_api_key.get_secret_value() if inference.upstream_api_key else None
     variable = key_env or provider_variable(url)
     key = secret or (os.environ.get(variable) if variable else None)
     return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api])
@@ -163,6 +165,13 @@ def build_multimodal(settings: Settings) -> Engine | None:
     key = inference.multimodal_api_key.get_secret_value() if inference.multimodal_api_key else None
     variable = provider_variable(inference.multimodal_url)
     return UpstreamEngine(inference.multimodal_url, None, key or (os.environ.get(variable) if variable else None))
+
+
+def _hold(key: str | None) -> None:
+    """Keep out of what is stored also the keys that this engine is not made with: an agent may print them."""
+    hold(key)
+    for _, variable, _ in PROVIDERS:
+        hold(os.environ.get(variable))
 
 
 def _upstream(settings: Settings, paths: Paths) -> tuple[str | None, str | None, str | None]:

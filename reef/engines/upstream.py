@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 import yarl
 
+from reef.credentials import hold, hold_address
 from reef.engines.dialects import ask
 from reef.engines.engine import CHAT, MESSAGES, EngineHealth, OnChange
 from reef.engines.proxies import route_to
@@ -85,6 +86,8 @@ class UpstreamEngine:
         Raises ConfigError when `url` is not an address.
         """
         parts = base_address(url)
+        hold(key)
+        hold_address(url)
         # A key and a user name in the address would be two Authorization headers; the key was set on purpose.
         self._parts = parts._replace(netloc=parts.netloc.rpartition("@")[2]) if key else parts
         self._prefix = self._parts._replace(query="").geturl()
@@ -95,6 +98,7 @@ class UpstreamEngine:
         self._on_change = on_change
         route = route_to(url)
         self._proxy, self._note = route.proxy, route.note
+        hold_address(route.proxy)
         self._missing = key_variable if key_variable and not key else None
         self._dialects = frozenset(dialects) if dialects is not None else None
         self._asking: asyncio.Task[frozenset[str] | None] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from aiohttp import StreamReader, payload
+from aiohttp import StreamReader, payload, web
 from aiohttp.abc import AbstractStreamWriter
 
-from reef.errors import TooLarge
+from reef.errors import InvalidInput, TooLarge
 
 LARGE = 1024 * 1024
 """Copying more bytes than this at once would be felt by a stream beside it."""
@@ -15,14 +15,20 @@ _PIECE = 64 * 1024
 
 
 async def received(content: StreamReader, limit: int) -> bytes:
-    """A whole body of at most `limit` bytes. Raises TooLarge, and what reading raises when the sender leaves."""
+    """A whole body of at most `limit` bytes.
+
+    Raises TooLarge, InvalidInput for a broken encoding, and what reading raises when the sender leaves.
+    """
     pieces: list[bytes] = []
     size = 0
-    while piece := await content.readany():
-        pieces.append(piece)
-        size += len(piece)
-        if size > limit:
-            raise TooLarge(f"the request is larger than {limit >> 20} MiB")
+    try:
+        while piece := await content.readany():
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise TooLarge(f"the request is larger than {limit >> 20} MiB")
+    except web.RequestPayloadError:
+        raise InvalidInput("the request's body is not encoded as its headers say") from None
     return await joined(pieces, size)
 
 

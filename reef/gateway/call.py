@@ -22,3 +22,5 @@ class Call:
     """Head of the scenario, for `x-reef-release-id`."""
     side_call: bool = False
     """Known not to be a turn of the conversation."""
+    unrecorded: str | None = None
+    """Why there can be no record of it; the call is answered all the same."""

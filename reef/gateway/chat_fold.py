@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
-from reef.gateway.folding import StreamFold, joined, object_of, whole
+from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.requests import content_text
 from reef.gateway.sse import Event
@@ -28,7 +28,7 @@ class ChatFold(StreamFold):
         self._read(finished)
         if not self._top and not self._choices:
             body = dump({"error": {"message": self._error}}) if self._error else None
-            return ReplyFacts(body=body, ended=self._ended, error=self._error)
+            return ReplyFacts(body=body, ended=self._ended, error=self._problem(bool(self._choices)))
         reply = dict(self._top)
         reply["object"] = "chat.completion"
         reply["choices"] = [_finished(self._choices[index]) for index in sorted(self._choices)]
@@ -38,6 +38,7 @@ class ChatFold(StreamFold):
             reply["error"] = {"message": self._error}
         facts = reply_facts(reply, dump(reply))
         facts.ended = self._ended
+        facts.error = facts.error or self._problem(bool(self._choices))
         return facts
 
     def ending(self, event: bytes, receipt: str) -> bytes:
@@ -55,39 +56,42 @@ class ChatFold(StreamFold):
         if event.data.strip() == b"[DONE]":
             self._ended = True
             return
-        chunk = object_of(event)
+        chunk = self._object(event)
         if chunk is None:
             return
         if chunk.get("error") or event.name == "error":
             self._error = error_message(chunk)
         for name, value in chunk.items():
             if name == "choices":
-                for choice in value if isinstance(value, list) else ():
-                    if isinstance(choice, dict):
-                        self._take_choice(choice)
+                for choice in self._objects(value):
+                    self._take_choice(choice)
             elif name == "usage":
                 self._usage = value if value is not None else self._usage
             elif name != "error" and value is not None:
                 self._top[name] = value
 
     def _take_choice(self, choice: dict[str, Any]) -> None:
-        index = choice.get("index")
-        known = self._choices.setdefault(index if isinstance(index, int) else 0, {"message": {}, "calls": {}})
+        index = choice.get("index", 0)
+        if not isinstance(index, int):
+            self._unread += index is not None
+            index = 0
+        known = self._choices.setdefault(index, {"index": index, "message": {}, "calls": {}})
         for name, value in choice.items():
             if name == "delta" and isinstance(value, dict):
                 self._take_delta(known, value)
             elif name == "logprobs" and isinstance(value, dict):
                 known["logprobs"] = joined(known.get("logprobs"), value)
-            elif name not in ("delta", "message", "calls") and value is not None:
+            elif name == "delta" or (name == "message" and "delta" not in choice):
+                self._unread += value is not None
+            elif name not in ("index", "message", "calls") and value is not None:
                 known[name] = value
 
     def _take_delta(self, choice: dict[str, Any], delta: dict[str, Any]) -> None:
         message = choice["message"]
         for name, value in delta.items():
-            if name == "tool_calls" and isinstance(value, list):
-                for call in value:
-                    if isinstance(call, dict):
-                        self._take_call(choice["calls"], call)
+            if name == "tool_calls":
+                for call in self._objects(value):
+                    self._take_call(choice["calls"], call)
             elif name == "role":
                 message[name] = value or message.get(name)
             elif value is not None:
@@ -99,7 +103,12 @@ class ChatFold(StreamFold):
         """Join one piece of a tool call: by index, else by its id, else to the last one."""
         key = piece.get("index")
         if key is None:
-            key = piece.get("id") or (next(reversed(calls)) if calls else 0)
+            key = piece.get("id") or None
+        if isinstance(key, list | dict):
+            self._unread += 1
+            key = None
+        if key is None:
+            key = next(reversed(calls)) if calls else 0
         known = calls.setdefault(key, {})
         for name, value in piece.items():
             if name == "function" and isinstance(value, dict):
@@ -111,6 +120,8 @@ class ChatFold(StreamFold):
                     elif text:
                         # A name comes whole; a server that repeats it in every piece does not mean it twice.
                         function[part] = text
+            elif name == "function":
+                self._unread += value is not None
             elif name != "index" and value is not None:
                 known[name] = value
 

@@ -17,6 +17,8 @@ class StreamFold(ABC):
         self._error: str | None = None
         self._ended = False
         self._said: list[str] = []
+        self._unread = 0
+        """Places where the stream holds something that the folded reply is without."""
         self._reader = EventReader()
         self._pieces: list[bytes] = []
 
@@ -40,6 +42,34 @@ class StreamFold(ABC):
         if finished:
             for event in self._reader.finish():
                 self._take(event)
+
+    def _object(self, event: Event) -> dict[str, Any] | None:
+        """The object that an event's data is; None for no content, and for what cannot be read."""
+        data = event.data.strip()
+        # Some servers keep a connection alive with events of no content.
+        if data in (b"", b"[DONE]"):
+            return None
+        try:
+            found = parse(data)
+        except ValueError:
+            found = None
+        self._unread += not isinstance(found, dict)
+        return found if isinstance(found, dict) else None
+
+    def _objects(self, value: Any) -> list[dict[str, Any]]:
+        """The objects of a list; whatever else stands there, or in place of the list, is not read."""
+        listed = value if isinstance(value, list) else [value]
+        found = [item for item in value if isinstance(item, dict)] if listed is value else []
+        self._unread += sum(item is not None for item in listed) - len(found)
+        return found
+
+    def _problem(self, holds_reply: bool) -> str | None:
+        """Why the folded reply is not what the stream said; None when it is."""
+        if self._error is None and self._unread:
+            return "parts of the model server's stream could not be read"
+        if self._error is None and self._ended and not holds_reply:
+            return "the model server's stream holds no reply"
+        return self._error
 
     @abstractmethod
     def _take(self, event: Event) -> None:
@@ -74,12 +104,3 @@ def whole(value: Any) -> Any:
     if isinstance(value, list):
         return [whole(part) for part in value]
     return value
-
-
-def object_of(event: Event) -> dict[str, Any] | None:
-    """The object that an event's data is; None for any other data."""
-    try:
-        found = parse(event.data)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None

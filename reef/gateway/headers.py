@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from multidict import CIMultiDict, CIMultiDictProxy
 
 RECEIPT = "x-reef-agent-record-id"
@@ -34,11 +36,16 @@ _NOT_FORWARDED = _HOP_BY_HOP | {
     "accept-encoding",
     "authorization",
     "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
     "expect",
 }
 _VENDORS = ("anthropic-", "openai-")
 """Headers that belong to one vendor's protocol begin so."""
 _NOT_RETURNED = _HOP_BY_HOP | {"content-length"}
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+"""What no header can carry; a server that sends it all the same is understood by some clients."""
 
 
 def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDict[str]:
@@ -68,14 +75,18 @@ def translated(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDi
 
 
 def returned(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """The upstream's headers for the client. Whether other origins may read a reply is for the daemon to say."""
+    """The upstream's headers for the client, without those that cannot be written.
+
+    Whether other origins may read a reply is for the daemon to say.
+    """
     dropped = _named_in(headers.get("connection"))
     found: CIMultiDict[str] = CIMultiDict()
     for name, value in headers.items():
         lower = name.lower()
         if lower in _NOT_RETURNED or lower in dropped or lower.startswith((_OWN, "access-control-")):
             continue
-        found.add(name, value)
+        if not _CONTROL.search(value):
+            found.add(name, value)
     return found
 
 

@@ -13,12 +13,13 @@ import orjson
 
 
 def parse(body: bytes) -> Any:
-    """The value of a JSON text. Raises ValueError when it is none."""
+    """The value of a JSON text in UTF-8. Raises ValueError when it is none."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(body)
+            # Decoded here: given bytes, the parser would read UTF-16 too, in which nothing else here finds its way.
+            return json.loads(body.decode("utf-8-sig", "surrogatepass"))
         except RecursionError:
             raise ValueError("nested too deep") from None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
-from reef.gateway.folding import StreamFold, joined, object_of, whole
+from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump, parse
 from reef.gateway.named import with_receipt
 from reef.gateway.requests import content_text
@@ -32,20 +32,21 @@ class MessagesFold(StreamFold):
         self._read(finished)
         if not self._message and not self._blocks:
             body = dump({"type": "error", "error": {"message": self._error}}) if self._error else None
-            return ReplyFacts(body=body, ended=self._ended, error=self._error)
+            return ReplyFacts(body=body, ended=self._ended, error=self._problem(False))
         reply = {"type": "message", "role": "assistant", **self._message}
         reply["content"] = [_finished(self._blocks[index]) for index in sorted(self._blocks)]
         if self._error is not None:
             reply["error"] = {"message": self._error}
         facts = reply_facts(reply, dump(reply))
         facts.ended = self._ended
+        facts.error = facts.error or self._problem(True)
         return facts
 
     def ending(self, event: bytes, receipt: str) -> bytes:
         return with_receipt(event, receipt)
 
     def _take(self, event: Event) -> None:
-        data = object_of(event)
+        data = self._object(event)
         if data is None:
             return
         kind = data.get("type", event.name)

@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from reef.errors import ReefError
 from reef.gateway.dialect import ReplyFacts
@@ -36,12 +36,17 @@ GRACE_S = 0.01
 SETTLE_WAIT_S = 1.0
 """How long the end of a reply waits for the row's end to be on disk."""
 
+Written = TypeVar("Written", bound="asyncio.Future[Any]")
+
 
 class Recording:
     """Writes one record. Every method returns at once except the two that wait, and those wait for a bounded time."""
 
-    def __init__(self, writer: Writer, receipt: str, redact: bool, started: float) -> None:
-        """`started`: when the call came, on the monotonic clock."""
+    def __init__(self, writer: Writer, receipt: str, redact: bool, started: float, on_loss: Callable[[], None]) -> None:
+        """`started`: when the call came, on the monotonic clock.
+
+        `on_loss` is called once when something of the record could not be written, however much of it.
+        """
         self.receipt = receipt
         self.started = started
         self.first_byte: float | None = None
@@ -55,6 +60,7 @@ class Recording:
         self._opened: asyncio.Future[int] | None = None
         self._problem: str | None = None
         self._work: set[asyncio.Future[None]] = set()
+        self._on_loss: Callable[[], None] | None = on_loss
         # Shared with the writer's thread; each is set once, and in this order: the end, then a look at the claim.
         self._end: Settlement | None = None
         self._claimed = False
@@ -76,6 +82,11 @@ class Recording:
             self._queue_row()
         else:
             self._timer = asyncio.get_running_loop().call_later(GRACE_S, self._queue_row)
+
+    def give_up(self, problem: str) -> None:
+        """Make no record; the reply says `problem` in place of a receipt."""
+        self._problem = problem
+        self._lose()
 
     def first_byte_came(self) -> None:
         """Note that the first byte of the reply's body has come."""
@@ -134,9 +145,11 @@ class Recording:
 
         Large bodies are prepared outside the writer's thread first.
         """
-        if self.settled or self._row is None:
+        if self.settled:
             return None
         self.settled = True
+        if self._row is None:
+            return None
         large = [name for name in ("response", "raw") if _size(getattr(end, name)) > LARGE]
         if not large:
             self._end = end
@@ -152,8 +165,9 @@ class Recording:
         try:
             future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
         except ReefError:
+            self._lose()
             return None
-        return future
+        return self._watched(future)
 
     def abandon(self, end: Settlement) -> None:
         """`settle` for a call whose client has gone: nobody will wait for any of it."""
@@ -161,7 +175,7 @@ class Recording:
         self.let_go(self._opened)
 
     def let_go(self, future: asyncio.Future[Any] | None) -> None:
-        """Do not wait for `future`: its failure is counted by the writer and needs no second report."""
+        """Do not wait for `future`: its failure is counted and needs no second report."""
         if future is not None:
             future.add_done_callback(_looked_at)
 
@@ -182,9 +196,10 @@ class Recording:
             self._timer.cancel()
             self._timer = None
         try:
-            self._opened = self._writer.begin(self._write_row, size=self._size)
+            self._opened = self._watched(self._writer.begin(self._write_row, size=self._size))
         except ReefError as error:
             self._problem = error.message
+            self._lose()
 
     def _write_row(self, conn: sqlite3.Connection) -> int:
         """In the writer's thread: the row, with its end when that is known by now."""
@@ -216,11 +231,25 @@ class Recording:
         await self._writer.write(write)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` beside the call; it goes on when the call has ended. The writer counts its failures."""
+        """Run `work` beside the call; it goes on when the call has ended."""
         task = asyncio.create_task(work)
         self._work.add(task)
-        task.add_done_callback(_looked_at)
+        self._watched(task)
         return task
+
+    def _watched(self, future: Written) -> Written:
+        """Notice when `future` fails, whoever else waits for it."""
+        future.add_done_callback(self._look)
+        return future
+
+    def _look(self, future: asyncio.Future[Any]) -> None:
+        if not future.cancelled() and future.exception() is not None:
+            self._lose()
+
+    def _lose(self) -> None:
+        if self._on_loss is not None:
+            self._on_loss()
+            self._on_loss = None
 
 
 def _size(body: bytes | Body | None) -> int:

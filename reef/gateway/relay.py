@@ -62,6 +62,8 @@ class Gateway:
         self._windows = Windows()
         self.unrecorded = 0
         """Replies that went out without a receipt."""
+        self.lost = 0
+        """Calls whose record is not in the store, or not whole."""
 
     @property
     def running(self) -> int:
@@ -80,13 +82,22 @@ class Gateway:
         started = time.monotonic()
         try:
             body = await received(request.content, request.client_max_size)
-            facts = await _run(len(body), dialect.read_request, body)
         except (TooLarge, InvalidInput) as error:
+            refused = refusal(dialect, problem_of(error))
+            # Not read to its end: nobody can tell where the connection's next request begins.
+            refused.force_close()
+            return refused
+        try:
+            facts = await _run(len(body), dialect.read_request, body)
+        except InvalidInput as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
             body = await _run(len(body), dialect.with_model, body, engine.model)
-        recording = Recording(self._writer, new_id(), self._settings.records.redact, started)
-        recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
+        recording = Recording(self._writer, new_id(), self._settings.records.redact, started, self._count_lost)
+        if call.unrecorded is None:
+            recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
+        else:
+            recording.give_up(call.unrecorded)
         prompt = PromptCheck(body, f"{engine.name} {facts.model}", self._windows)
         delivery = Delivery(request, call, dialect, facts, recording, prompt)
         running = Running(request, delivery)
@@ -140,6 +151,9 @@ class Gateway:
         await self._calls.drain(0)
         await self._upstream.close()
 
+    def _count_lost(self) -> None:
+        self.lost += 1
+
     async def _answer(
         self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery
     ) -> web.StreamResponse:
@@ -181,6 +195,11 @@ class Gateway:
     async def _deliver(
         self, reply: aiohttp.ClientResponse, delivery: Delivery, exchange: Exchange | None
     ) -> web.StreamResponse:
+        if reply.status < 200:
+            # The connection speaks another protocol from here on.
+            reply.close()
+            message = f"the model server answered with status {reply.status}, which is no answer to a call"
+            return await delivery.refused(Problem(502, message, "api_error", "unexpected_status"))
         delivery.status = reply.status
         keep_raw = self._settings.records.keep_raw_streams
         if exchange is not None:

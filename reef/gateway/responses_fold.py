@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
-from reef.gateway.folding import StreamFold, joined, object_of, whole
+from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.named import with_receipt
 from reef.gateway.requests import content_text
@@ -49,7 +49,7 @@ class ResponsesFold(StreamFold):
         self._read(finished)
         if self._reply is None and not self._items:
             body = dump({"error": {"message": self._error}}) if self._error else None
-            return ReplyFacts(body=body, ended=self._ended, error=self._error)
+            return ReplyFacts(body=body, ended=self._ended, error=self._problem(False))
         reply = dict(self._reply or {"object": "response", "status": "in_progress"})
         # Items that have an index stand in its order, the others behind them as they came.
         places = sorted(self._items, key=lambda place: place if isinstance(place, int) else len(self._items))
@@ -59,13 +59,14 @@ class ResponsesFold(StreamFold):
             reply["error"] = {"message": self._error}
         facts = reply_facts(reply, dump(reply))
         facts.ended = self._ended
+        facts.error = facts.error or self._problem(True)
         return facts
 
     def ending(self, event: bytes, receipt: str) -> bytes:
         return event if self._kind == "response.failed" else with_receipt(event, receipt)
 
     def _take(self, event: Event) -> None:
-        data = object_of(event)
+        data = self._object(event)
         if data is None:
             return
         kind = data.get("type")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Protocol
 
 import aiohttp
@@ -17,6 +19,8 @@ from reef.gateway.translate import Usage
 from reef.records.calls import State
 
 _NO_END = "the stream ended without its last event"
+_TURN_BYTES = 16 * 1024
+"""What is copied and looked at in one turn of the loop; a piece of a fast stream may hold thousands of events."""
 
 
 class Bridge(Protocol):
@@ -50,7 +54,11 @@ async def deliver_stream(
     try:
         while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
-            await _pass_on(delivery, copy, piece if bridge is None else bridge.feed(piece), bridge)
+            for part in _turns(piece):
+                await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
+                if len(piece) > _TURN_BYTES:
+                    # The other streams' events come first: they are few.
+                    await asyncio.sleep(0)
         if bridge is not None:
             await _pass_on(delivery, copy, bridge.finish(), bridge)
     except ClientGone:
@@ -66,6 +74,17 @@ async def deliver_stream(
     if not delivery.recording.settled:
         await _settle(delivery, _facts(copy, bridge))
     return await delivery.finish()
+
+
+def _turns(piece: bytes) -> Iterator[bytes]:
+    """`piece` in parts for one turn each, cut behind whole events where there is one."""
+    start = 0
+    while len(piece) - start > _TURN_BYTES:
+        cut = piece.rfind(b"\n\n", start, start + _TURN_BYTES)
+        end = start + _TURN_BYTES if cut < 0 else cut + 2
+        yield piece[start:end]
+        start = end
+    yield piece[start:]
 
 
 async def _pass_on(delivery: Delivery, copy: StreamCopy, piece: bytes, bridge: Bridge | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from reef.gateway.dialect import Dialect
+from reef.gateway.guarded import GuardedFold
 from reef.gateway.recording import Recording
 from reef.gateway.sse import EndWatch
 
@@ -16,7 +17,7 @@ class StreamCopy:
     """What has gone by of one stream."""
 
     def __init__(self, dialect: Dialect, recording: Recording, keep_raw: bool) -> None:
-        self.fold = dialect.fold()
+        self.fold = GuardedFold(dialect.fold())
         self.watch = EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end)
         self._recording = recording
         self._kept: bytearray | None = bytearray() if keep_raw else None

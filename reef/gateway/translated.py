@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -23,6 +25,9 @@ from reef.gateway.translate import Exchange, Usage, error_reply, exact
 from reef.gateway.whole import deliver_body, is_event_stream
 from reef.records.calls import LARGE
 
+log = logging.getLogger("reef.gateway")
+T = TypeVar("T")
+
 
 async def deliver_translated(
     delivery: Delivery, reply: aiohttp.ClientResponse, exchange: Exchange, keep_raw: bool
@@ -36,7 +41,7 @@ async def deliver_translated(
         copy = StreamCopy(delivery.dialect, delivery.recording, keep_raw)
         as_it_comes = is_event_stream(reply) and encodings.named(reply.headers) is None
         bridge: Bridge = exchange.bridge() if as_it_comes else _Collected(exchange, reply)
-        return await deliver_stream(delivery, reply, copy, found, bridge)
+        return await deliver_stream(delivery, reply, copy, found, _Guarded(bridge))
     found["content-type"] = "application/json"
     return await _deliver_whole(delivery, reply, exchange, found)
 
@@ -60,10 +65,46 @@ async def _deliver_whole(
         return dump(exchange.reply(value)), ended
 
     try:
-        body, ended = await asyncio.to_thread(read) if len(received) > LARGE else read()
+        body, ended = await asyncio.to_thread(_guarded, read) if len(received) > LARGE else _guarded(read)
     except ReefError as error:
         return await delivery.refused(_failed(error.message, "untranslatable"))
     return await deliver_body(delivery, reply.status, found, body, ended)
+
+
+def _guarded(read: Callable[[], T]) -> T:
+    """Translate; whatever a server sends, the client gets an answer. Raises ReefError."""
+    try:
+        return read()
+    except ReefError:
+        raise
+    except Exception:
+        log.exception("a reply could not be translated")
+        raise UpstreamFailed("the model server's reply could not be translated") from None
+
+
+class _Guarded:
+    """A bridge that raises nothing but ReefError."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+
+    @property
+    def over(self) -> bool:
+        """As for a `Bridge`."""
+        return self._bridge.over
+
+    @property
+    def usage(self) -> Usage | None:
+        """As for a `Bridge`."""
+        return self._bridge.usage
+
+    def feed(self, piece: bytes) -> bytes:
+        """As for a `Bridge`."""
+        return _guarded(lambda: self._bridge.feed(piece))
+
+    def finish(self) -> bytes:
+        """As for a `Bridge`."""
+        return _guarded(self._bridge.finish)
 
 
 class _Collected:

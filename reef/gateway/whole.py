@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import aiohttp
 from aiohttp import web
@@ -13,7 +14,10 @@ from reef.gateway import encodings, headers
 from reef.gateway.bodies import joined
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem, ReplyFacts
+from reef.gateway.guarded import UNREADABLE
 from reef.records.calls import LARGE, State
+
+log = logging.getLogger("reef.gateway")
 
 
 async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
@@ -99,17 +103,23 @@ def is_event_stream(reply: aiohttp.ClientResponse) -> bool:
 
 
 async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) -> ReplyFacts:
-    """The facts of a body that has come, read from a plain copy."""
+    """The facts of a body that has come, read from a plain copy. Never raises: the bytes go on whatever they hold."""
 
     def read() -> ReplyFacts:
-        plain = encodings.decoded(encodings.named(reply.headers), body)
-        if plain is None:
-            return ReplyFacts(ended=True, error="the reply is compressed in a way that cannot be read")
-        if is_event_stream(reply):
-            fold = delivery.dialect.fold()
-            fold.feed(plain)
-            return fold.facts(finished=True)
-        return delivery.dialect.read_reply(plain)
+        plain: bytes | None = None
+        try:
+            plain = encodings.decoded(encodings.named(reply.headers), body)
+            if plain is None:
+                return ReplyFacts(ended=True, error="the reply is compressed in a way that cannot be read")
+            if is_event_stream(reply):
+                fold = delivery.dialect.fold()
+                fold.feed(plain)
+                return fold.facts(finished=True)
+            return delivery.dialect.read_reply(plain)
+        except Exception:
+            # The edge of the recording, as in `reef.gateway.guarded`.
+            log.exception("a reply could not be read")
+            return ReplyFacts(body=plain, ended=True, error=UNREADABLE)
 
     return await asyncio.to_thread(read) if len(body) > LARGE else read()
 

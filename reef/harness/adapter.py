@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from reef.errors import ConfigError, InvalidInput, NotFound
+from reef.errors import ConfigError, InvalidInput, NotFound, ReefError
 from reef.harness.tree import PREFIX, Entry, Tree
 from reef.paths import Paths, search
 
@@ -57,6 +57,13 @@ class Run(_Section):
     """Patterns of variables that the agent must not inherit."""
     sealed: dict[str, str] = {}
     """Set on top for a run that has no network."""
+
+
+class AgentHome(_Section):
+    """What else the agent would find in its config home."""
+
+    refused: list[str] = []
+    """Names that it reads as instructions, or as programs to start, and that no version holds."""
 
 
 class Transcript(_Section):
@@ -145,6 +152,7 @@ class Adapter(_Section):
     session_header: str
     install: Install | None = None
     run: Run
+    home: AgentHome = AgentHome()
     transcript: Transcript | None = None
     resume: Resume | None = None
     render: Render
@@ -191,6 +199,17 @@ def adapter_names(paths: Paths | None = None) -> list[str]:
     """The names of all adapters, sorted."""
     places = paths or Paths.from_environ(os.environ)
     return sorted({file.parent.name for folder in search("adapters", places) for file in folder.glob("*/adapter.toml")})
+
+
+def known_adapters(paths: Paths) -> list[tuple[str, Adapter | ReefError]]:
+    """Every adapter with its name, sorted; instead of one that cannot be read, what is wrong with it."""
+    found: list[tuple[str, Adapter | ReefError]] = []
+    for name in adapter_names(paths):
+        try:
+            found.append((name, load_adapter(name, paths)))
+        except ReefError as error:
+            found.append((name, error))
+    return found
 
 
 def base_entries(adapter: Adapter) -> Tree:
@@ -294,13 +313,14 @@ def _read(folder: Path) -> Adapter:
     file = folder / "adapter.toml"
     try:
         adapter = Adapter.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "reef agents list") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{file}: {key}: {first['msg'][:1].lower()}{first['msg'][1:]}") from None
+        reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ConfigError(f"{file}: {key}: {reason}", "reef agents list") from None
     if adapter.name != folder.name:
-        raise ConfigError(f"{file} names the adapter {adapter.name!r}, its folder is {folder.name!r}")
+        raise ConfigError(f"{file} names the adapter {adapter.name!r}, its folder is {folder.name!r}", f"mv {folder} …")
     adapter._folder = folder
     return adapter

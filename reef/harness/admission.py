@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reef.credentials import find_credentials
 from reef.errors import InvalidInput
 from reef.harness import frontmatter
 from reef.harness.adapter import Adapter, render
 from reef.harness.tree import RESERVED, Change, Entry, Tree
-from reef.text import find_credentials
 
 NEEDS_SANDBOX = "needs the sandbox"
 

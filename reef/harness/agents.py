@@ -49,9 +49,10 @@ def is_installed(adapter: Adapter, paths: Paths) -> bool:
     folder = agent_folder(adapter, paths)
     try:
         facts = json.loads((folder / "installed.json").read_text(encoding="utf-8"))
+        same = isinstance(facts, dict) and facts.get("lock") == lock_hash(adapter)
     except (OSError, ValueError):
         return False
-    return facts.get("lock") == lock_hash(adapter) and (folder / _install_of(adapter).binary_path).is_file()
+    return same and (folder / _install_of(adapter).binary_path).is_file()
 
 
 def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:

@@ -1,13 +1,15 @@
 """The agent's config home: links into the installed tree, the files that point it at reef, and its own state.
 
 What the agent reads of a version is a link, so that a new install is there on its next start or reload. What it writes
-itself stays, but of its settings only the keys that the adapter names as a person's preferences.
+itself stays, but of its settings only the keys that the adapter names as a person's preferences. Instructions that are
+not the version's are refused and left where they are.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ def prepare_home(
 ) -> Path:
     """Make the home ready for a start and return it.
 
-    Raises Refused when the home holds something of the person's where the version's own files go.
+    Raises Refused when the home holds something that the agent would read and that is not the version's.
     """
     home = ensure_private(install.home)
     rendered = {path: (install.tree / path).read_bytes() for path in install.files}
@@ -44,15 +46,25 @@ def prepare_home(
 def _link(home: Path, install: Install, paths: list[str], adapter: Adapter) -> None:
     # A place that this version does not fill is linked as well: a later install fills it while the agent runs.
     places = (adapter.render.rules, adapter.render.skill, adapter.render.agent_command, adapter.render.code_extension)
-    for name in sorted({place.partition("/")[0] for place in [*places, *paths] if place}):
+    names = sorted({place.partition("/")[0] for place in [*places, *paths] if place})
+    _refuse_foreign(home, names, adapter)
+    for name in names:
         place = home / name
-        if place.exists() and not place.is_symlink():
-            raise Refused(f"{place} was not put there by reef, and the agent would read it", f"mv {place} {place}.old")
         target = os.path.relpath(install.tree / name, home)
         if place.is_symlink() and str(place.readlink()) != target:
             place.unlink()
         if not place.is_symlink():
             place.symlink_to(target)
+
+
+def _refuse_foreign(home: Path, names: list[str], adapter: Adapter) -> None:
+    """Raises Refused for what the agent would read beside the version or instead of it."""
+    # In any case of letters: some file systems, and some agents, do not tell them apart.
+    read = {name.casefold() for name in [*names, *adapter.home.refused]}
+    for place in sorted(home.iterdir()):
+        if place.name.casefold() in read and not (place.name in names and place.is_symlink()):
+            again = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
+            raise Refused(f"{place} was not put there by reef, and {adapter.title} would read it", again)
 
 
 def _preferences(place: Path, base: dict[str, Any], allowed: list[str]) -> dict[str, Any]:

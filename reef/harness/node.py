@@ -23,6 +23,13 @@ from reef.paths import Paths, ensure_private
 Progress = Callable[[str], None]
 _VERSION_S = 20
 _INSTALL_S = 900
+_PATIENCE = {
+    "npm_config_fetch_retry_mintimeout": "1000",
+    "npm_config_fetch_retry_factor": "2",
+    "npm_config_fetch_retry_maxtimeout": "4000",
+    "npm_config_fetch_timeout": "30000",
+}
+"""npm's own waits make it 70 seconds until a machine without a network is told so; the unit is a millisecond."""
 _UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "invalid peer certificate", "UnknownIssuer")
 
 
@@ -75,7 +82,10 @@ def ensure(
 
 
 def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of an npm run: the person's registry settings are honoured, cache and logs are reef's."""
+    """The environment of an npm run: the person's registry settings are honoured, cache and logs are reef's.
+
+    So are the waits between npm's tries, unless the person's shell sets them.
+    """
     source = os.environ if environ is None else environ
     moved = {
         "npm_config_cache": str(paths.cache / "npm"),
@@ -92,7 +102,8 @@ def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None 
         for name, value in source.items()
         if name.lower().replace("-", "_") not in moved and not name.startswith("REEF_")
     }
-    kept = _trusting(kept)
+    theirs = {name.lower().replace("-", "_") for name in kept}
+    kept = _trusting(kept) | {name: value for name, value in _PATIENCE.items() if name not in theirs}
     kept["PATH"] = f"{node.program.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
     return kept | moved
 
@@ -129,18 +140,34 @@ def _of_machine(least: str, environ: Mapping[str, str] | None) -> Node | None:
     program, npm = shutil.which("node", path=path), shutil.which("npm", path=path)
     if program is None or npm is None:
         return None
-    version = _version(Path(program))
-    return Node(Path(program), [npm], version) if version and fits(version, least) else None
+    real, version = _asked(program)
+    return Node(real, [npm], version) if real and fits(version, least) else None
 
 
 def _version(program: Path) -> str | None:
+    return _asked(str(program))[1] or None
+
+
+def _asked(program: str) -> tuple[Path | None, str]:
+    """The program that `program` runs and its version, (None, "") when it does not say.
+
+    What is called `node` may be a script that starts the real one as its child: a signal would end the script alone.
+    """
     try:
         tried = subprocess.run(
-            [str(program), "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_S, check=False
+            [program, "-p", "[process.execPath, process.version].join('\\n')"],
+            env={name: value for name, value in os.environ.items() if name != "NODE_OPTIONS"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return tried.stdout.decode(errors="replace").strip() if tried.returncode == 0 else None
+        return None, ""
+    said = tried.stdout.decode(errors="surrogateescape").splitlines()
+    if tried.returncode != 0 or len(said) != 2 or not Path(said[0]).is_file():
+        return None, ""
+    return Path(said[0]), said[1].strip()
 
 
 def _install(requirement: str, target: Path, paths: Paths, environ: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ session token in place of every key: it can call the model, report and ask, and 
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
@@ -67,6 +69,9 @@ PROVIDER_VARIABLES = (
 Other keys stay: the agent works on the person's project and may need them.
 """
 _KEPT = ("REEF_HOME", "REEF_BIN_DIR")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_MODEL_VARIABLE = "REEF_MODEL"
+"""Holds what `_model` found, for an agent that this one starts: its session may not ask the daemon for it."""
 
 
 def main(argv: list[str]) -> int:
@@ -110,6 +115,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 home = prepare_home(install, adapter, client.url, *model)
             environment = agent_environment(os.environ, adapter, install, home, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
+            environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
             status = launch([*argv, *arguments], environment)
             line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
@@ -159,7 +165,20 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
-    return kept | switches | own
+    return kept | switches | _straight_to(url, kept) | own
+
+
+def _straight_to(url: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """`NO_PROXY` in both spellings with this machine and the daemon added: a proxy would read the session's token."""
+    hosts = dict.fromkeys([*_LOOPBACK, urlsplit(url).hostname or ""])
+    found = {}
+    for name, other in (("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")):
+        theirs = environ.get(name) or environ.get(other) or ""
+        entries = [entry.strip() for entry in theirs.split(",") if entry.strip()]
+        missing = [host for host in hosts if host and host not in entries]
+        # A lone star means everything, and means nothing any more once it has company.
+        found[name] = theirs if entries == ["*"] else ",".join([*entries, *missing])
+    return found
 
 
 def _session(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> dict[str, Any]:
@@ -181,6 +200,9 @@ def _model(client: Client, scenario: str, adapter: Adapter) -> tuple[str, int | 
     The id is the one that the person configured where the scenario uses the daemon's own engine, else the first that
     the scenario's engine lists.
     """
+    if os.environ.get(SESSION_VARIABLE) and (told := os.environ.get(_MODEL_VARIABLE)):
+        model, window, most = json.loads(told)
+        return model, window, most
     engine = client.status().get("engine") or {}
     engines = {row["name"]: row.get("engine") for row in client.scenarios()["scenarios"]}
     own = engines.get(scenario)

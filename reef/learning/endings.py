@@ -11,9 +11,11 @@ import threading
 import time
 from pathlib import Path
 
-from reef.processes import is_alive
+from reef.processes import is_alive, start_time
 
 GRACE_S = 2.0
+_SWEEP_S = 1.0
+"""How long a keeper may take to end what its step left."""
 MARKER = "REEF_STEP"
 """Variable that every process of a step inherits."""
 
@@ -30,18 +32,29 @@ def family(pid: int) -> list[int]:
 
 
 def end_family(pid: int, grace_s: float = GRACE_S) -> None:
-    """End the process group of `pid` and every process below it: SIGTERM, then SIGKILL after `grace_s` seconds.
+    """End `pid`, a step's keeper, and every process below it: SIGTERM, then SIGKILL after `grace_s` seconds.
 
-    Returns when all are gone or have been killed. `pid` must be the leader of its own group; it is not reaped here.
+    Returns when all are gone or have been killed. The keeper is killed only when it does not end by itself, because
+    while it lives no process gets away from it; it is not reaped here.
     """
+    born = start_time(pid)
     members = family(pid)
-    _signal(pid, members, signal.SIGTERM)
-    end = time.monotonic() + grace_s
-    while time.monotonic() < end and any(is_alive(member) for member in members):
-        time.sleep(0.02)
-    # Whatever was started in between is only found by looking again.
-    members = list(dict.fromkeys([*members, *(later for member in members for later in family(member))]))
-    _signal(pid, members, signal.SIGKILL)
+    _signal(members, signal.SIGTERM)
+    _wait_for(members[1:], grace_s)
+    _signal(family(pid)[1:], signal.SIGKILL)
+    _wait_for([pid], _SWEEP_S)
+    if is_alive(pid) and start_time(pid) == born:
+        _signal(family(pid), signal.SIGKILL)
+
+
+def end_below() -> None:
+    """Kill every process below this one, also what they start meanwhile, and reap them; returns when none is left."""
+    while True:
+        _signal(family(os.getpid())[1:], signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
 
 
 def end_marked(marker: str) -> None:
@@ -63,9 +76,9 @@ def end_marked(marker: str) -> None:
 
 
 def end_with_parent(handle: int) -> None:
-    """Watch `handle`, the reading end of a pipe whose other end the daemon holds; when it closes, end this group.
+    """Watch `handle`, the reading end of a pipe whose other end the daemon holds; when it closes, kill all below.
 
-    Called in the step's own process, which leads its group. The watching thread costs nothing until then.
+    Called in a step's keeper, which ends when its child has. The watching thread costs nothing until then.
     """
     os.set_inheritable(handle, False)
 
@@ -78,21 +91,21 @@ def end_with_parent(handle: int) -> None:
                 continue
             except OSError:
                 break
-        members = [member for member in family(os.getpid()) if member != os.getpid()]
-        for member in reversed(members):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(member, signal.SIGKILL)
-        os.killpg(os.getpid(), signal.SIGKILL)
+        _signal(family(os.getpid())[:0:-1], signal.SIGKILL)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def _signal(pid: int, members: list[int], number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
+def _signal(members: list[int], number: signal.Signals) -> None:
     for member in members:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member, number)
+
+
+def _wait_for(members: list[int], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and any(is_alive(member) for member in members):
+        time.sleep(0.02)
 
 
 def _parents() -> list[tuple[int, int]]:

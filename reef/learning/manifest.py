@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from reef.config import recipe_folder
-from reef.errors import ConfigError
+from reef.errors import ConfigError, ReefError
 from reef.paths import Paths, search
 
 
@@ -61,10 +61,16 @@ def manifest(name: str, paths: Paths) -> Manifest:
     return read_manifest(recipe_folder(name, paths))
 
 
-def manifests(paths: Paths) -> list[tuple[Manifest, Path]]:
-    """Every recipe that this home can use, by name: its manifest and its folder. The user's own hide bundled ones."""
-    found: dict[str, tuple[Manifest, Path]] = {}
+def known_recipes(paths: Paths) -> list[tuple[Path, Manifest | ReefError]]:
+    """Every recipe by name: its folder and its manifest, or what is wrong with it. The user's own hide bundled ones."""
+    folders: dict[str, Path] = {}
     for place in search("recipes", paths):
-        for file in sorted(place.glob("*/recipe.toml")):
-            found.setdefault(file.parent.name, (read_manifest(file.parent), file.parent))
-    return [found[name] for name in sorted(found)]
+        for file in place.glob("*/recipe.toml"):
+            folders.setdefault(file.parent.name, file.parent)
+    found: list[tuple[Path, Manifest | ReefError]] = []
+    for name in sorted(folders):
+        try:
+            found.append((folders[name], read_manifest(folders[name])))
+        except ReefError as error:
+            found.append((folders[name], error))
+    return found

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reef.credentials import redact
 from reef.errors import Refused, UpstreamFailed
 from reef.ids import utc_now
-from reef.text import one_line, redact
+from reef.text import one_line
 
 if TYPE_CHECKING:
     import httpx

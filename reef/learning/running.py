@@ -157,7 +157,7 @@ class StepProcess:
             raise FrameBroken(f"the step sent a frame of the unknown type {kind[:40]!r}")
 
     async def _end(self, alive_out: int) -> None:
-        """Leave nothing behind: the process, its group, and what it started."""
+        """Leave nothing behind: the process and whatever was started below it."""
         assert self._process is not None
         if self._process.returncode is None:
             try:
@@ -166,8 +166,6 @@ class StepProcess:
             except TimeoutError:
                 await asyncio.to_thread(endings.end_family, self._process.pid)
                 await self._process.wait()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
         await asyncio.to_thread(endings.end_marked, self._marker)
         os.close(alive_out)
 

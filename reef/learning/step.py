@@ -8,7 +8,6 @@ to the recipe.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import sys
@@ -21,7 +20,7 @@ from reef.evaluation import gate
 from reef.harness.adapter import load_adapter
 from reef.harness.admission import admit
 from reef.harness.tree import Tree
-from reef.learning import endings, inputs
+from reef.learning import inputs, keeper
 from reef.learning.context import Context
 from reef.learning.frames import FramePipe, Outcome, Result
 from reef.learning.job import Job
@@ -37,7 +36,6 @@ _OUTCOMES: dict[str, Outcome] = {
     "reject": "rejected",
     "could_not_evaluate": "could_not_evaluate",
 }
-_SUBREAPER = 36
 
 
 def run(job: Job, pipe: FramePipe, paths: Paths) -> Result:
@@ -164,10 +162,9 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error) or 'no message'}{place}"
 
 
-def _settle_in() -> None:
-    """Have orphans of this process's children come to it, and have it die before the daemon when memory runs out."""
+def _die_first() -> None:
+    """Have this process die before the daemon when memory runs out."""
     if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
@@ -177,8 +174,8 @@ def main() -> int:
     parser.add_argument("--frames", type=int, required=True)
     parser.add_argument("--alive", type=int, required=True)
     options = parser.parse_args()
-    endings.end_with_parent(options.alive)
-    _settle_in()
+    keeper.go_below(options.alive, options.frames)
+    _die_first()
     pipe = FramePipe(options.frames)
     try:
         job = Job.model_validate_json(sys.stdin.buffer.read())

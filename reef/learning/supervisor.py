@@ -33,6 +33,7 @@ class Supervisor:
         self._again: set[str] = set()
         self._running: dict[str, Attempt] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._recovered = False
         self._stopping = False
 
     async def start(self) -> list[tuple[str, int]]:
@@ -41,14 +42,17 @@ class Supervisor:
         Returns (scenario, step) of every step that was marked failed.
         """
         broken = await self._home.writer.write(ledger.settle_broken_off)
-        for scenario in await self._home.writer.write(ledger.waiting):
+        waiting = await self._home.writer.write(ledger.waiting)
+        self._recovered = True
+        for scenario in {*waiting, *self._again}:
             self.wake(scenario)
         return broken
 
     def wake(self, scenario: str) -> None:
         """Look at the scenario's queue: call it after an ask was stored."""
         self._again.add(scenario)
-        if scenario not in self._pumps and not self._stopping:
+        # A step that began before `start` had looked would be taken for one that an earlier daemon left running.
+        if self._recovered and scenario not in self._pumps and not self._stopping:
             self._pumps[scenario] = asyncio.create_task(self._pump(scenario), name=f"steps of {scenario}")
 
     def running_step(self, scenario: str) -> int | None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from reef import events
+from reef.credentials import clean
 from reef.errors import NotFound
 from reef.ids import from_blob, to_blob, utc_now
 from reef.records.parts import Place, Prepared, prepare, put
-from reef.records.redact import redact, redact_text
-from reef.records.rows import dump_json, plain
+from reef.records.redact import kept, kept_json, redact
 
 State = Literal["complete", "partial", "failed", "cancelled", "interrupted"]
 Source = Literal["person", "program", "agent", "step"]
@@ -123,24 +123,23 @@ _TELL = "INSERT INTO events (at, kind, scenario, ids_json, state) VALUES (?, ?, 
 
 def make_body(body: bytes, redacting: bool = True) -> Body:
     """Redact, cut and hash a body. Pure; large ones take a while."""
-    kept, count = redact(body) if redacting else (body, 0)
-    return Body(prepare(kept), len(body), count)
+    stored, count = redact(body, redacting)
+    return Body(prepare(stored), len(body), count)
 
 
 def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
     """Store the row of a call that has arrived, state `open`, and return its sequence."""
     body = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
-    preview = redact_text(call.preview) if call.redact else call.preview
     place = _put(conn, body)
     cursor = conn.execute(
         _OPEN,
         (
-            to_blob(call.receipt), call.scenario, plain(call.session), call.dialect, plain(call.route),
-            plain(call.model), call.streaming, call.source, call.adapter, call.version, call.engine, call.load_id,
-            *place,
+            to_blob(call.receipt), call.scenario, kept(call.session), call.dialect, kept(call.route),
+            kept(call.model), call.streaming, call.source, kept(call.adapter), call.version, call.engine,
+            kept(call.load_id), *place,
             body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
-            call.started_at, body.redactions if body else 0, dump_json(call.tags), call.side_call,
-            plain(preview[:PREVIEW_CHARS]) if preview else None,
+            call.started_at, body.redactions if body else 0, kept_json(call.tags), call.side_call,
+            _shown(call.preview, call.redact),
         ),
     )  # fmt: skip
     conn.execute(_TELL, (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open"))
@@ -179,9 +178,7 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     if state != "open":
         return
     body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
-    raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
-    preview = redact_text(end.answer_preview) if end.redact else end.answer_preview
-    error = redact_text(end.error)
+    raw = _raw(end, body)
     # The stream holds the same reply a second time.
     redactions = max(body.redactions if body else 0, raw.redactions if raw else 0)
     trainable = end.trainable and end.state == "complete" and not redactions
@@ -189,12 +186,12 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
         _SETTLE,
         (
             end.state, *_put(conn, body), *_put(conn, raw),
-            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, plain(error),
-            end.first_byte_ms, end.duration_ms, plain(end.prompt_tokens), plain(end.completion_tokens),
-            plain(end.cached_tokens), end.expected_tokens, end.prompt_cut, plain(end.finish_reason), redactions,
+            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, kept(end.error),
+            end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens), kept(end.completion_tokens),
+            kept(end.cached_tokens), end.expected_tokens, end.prompt_cut, kept(end.finish_reason), redactions,
             trainable,
-            dump_json(end.attempts), dump_json(end.notes), plain(preview[:PREVIEW_CHARS]) if preview else None,
-            plain(end.model), end.load_id, sequence,
+            kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
+            kept(end.model), kept(end.load_id), sequence,
         ),
     )  # fmt: skip
     if streaming:
@@ -209,25 +206,24 @@ def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) ->
     """
     request = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
     body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
-    raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
-    preview = redact_text(call.preview) if call.redact else call.preview
-    answer = redact_text(end.answer_preview) if end.redact else end.answer_preview
+    raw = _raw(end, body)
     redacted = (body.redactions if body else 0) + (raw.redactions if raw else 0)
     redactions = redacted + (request.redactions if request else 0)
     cursor = conn.execute(
         _STORE,
         (
-            to_blob(call.receipt), call.scenario, call.session, call.dialect, call.route, end.model or call.model,
-            call.streaming, end.state, call.source, call.adapter, call.version, call.engine,
-            end.load_id or call.load_id, *_put(conn, request),
+            to_blob(call.receipt), call.scenario, kept(call.session), call.dialect, kept(call.route),
+            kept(end.model or call.model), call.streaming, end.state, call.source, kept(call.adapter), call.version,
+            call.engine,
+            kept(end.load_id or call.load_id), *_put(conn, request),
             request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
-            call.started_at, redactions, dump_json(call.tags), call.side_call,
-            preview[:PREVIEW_CHARS] if preview else None, *_put(conn, body), *_put(conn, raw),
+            call.started_at, redactions, kept_json(call.tags), call.side_call,
+            _shown(call.preview, call.redact), *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
-            redact_text(end.error), end.first_byte_ms, end.duration_ms, end.prompt_tokens, end.completion_tokens,
-            end.cached_tokens, end.expected_tokens, end.prompt_cut, end.finish_reason,
-            end.trainable and end.state == "complete" and not redacted,
-            dump_json(end.attempts), dump_json(end.notes), answer[:PREVIEW_CHARS] if answer else None,
+            kept(end.error), end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens),
+            kept(end.completion_tokens), kept(end.cached_tokens), end.expected_tokens, end.prompt_cut,
+            kept(end.finish_reason), end.trainable and end.state == "complete" and not redacted,
+            kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
         ),
     )  # fmt: skip
     conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state))
@@ -251,6 +247,17 @@ def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], byte
             Settlement("interrupted", response=response, error=INTERRUPTED, answer_preview=shown or None),
         )
     return len(rows)
+
+
+def _shown(preview: str | None, shaped: bool) -> str | None:
+    # Cut behind the filter: half of a credential has no shape any more.
+    return clean(preview, shaped)[:PREVIEW_CHARS] if preview else None
+
+
+def _raw(end: Settlement, body: Body | None) -> Body | None:
+    """The stream as it may be stored: not at all when its events hold in pieces what was cut out of the whole reply."""
+    raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
+    return None if raw is not None and body is not None and raw.redactions < body.redactions else raw
 
 
 def _put(conn: sqlite3.Connection, body: Body | None) -> Place:

@@ -5,6 +5,7 @@ each sets `user_version` in its own transaction, so that a reader knows the sche
 
 Every table is ordered by `sequence`. Ids are 16-byte blobs, times RFC 3339 text in UTC, `*_json` columns JSON text,
 yes/no columns 0 or 1. A step is named by its number within its scenario wherever another table points at it.
+`pid_started` counts clock ticks from boot to the start of a process, as `/proc` does.
 """
 
 from __future__ import annotations
@@ -94,8 +95,6 @@ _M001 = (
         prompt_tokens INTEGER,
         completion_tokens INTEGER,
         cached_tokens INTEGER,
-        expected_tokens INTEGER,
-        prompt_cut INTEGER NOT NULL DEFAULT 0,
         finish_reason TEXT,
         redactions INTEGER NOT NULL DEFAULT 0,
         trainable INTEGER NOT NULL DEFAULT 0,
@@ -236,6 +235,23 @@ _M001 = (
 @store(name="m001_the_first_schema")
 def m001_the_first_schema(db: Database) -> None:
     _run(db, _M001, 1)
+
+
+@store(name="m002_when_a_sessions_process_started")
+def m002_when_a_sessions_process_started(db: Database) -> None:
+    _run(db, ("ALTER TABLE sessions ADD COLUMN pid_started INTEGER",), 2)
+
+
+@store(name="m003_what_reached_the_model")
+def m003_what_reached_the_model(db: Database) -> None:
+    _run(
+        db,
+        (
+            "ALTER TABLE records ADD COLUMN expected_tokens INTEGER",
+            "ALTER TABLE records ADD COLUMN prompt_cut INTEGER NOT NULL DEFAULT 0",
+        ),
+        3,
+    )
 
 
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from reef.credentials import clean
 from reef.errors import Failed, NotFound
 from reef.ids import from_blob, is_id, to_blob
 from reef.records import parts, reports, shapes
@@ -155,7 +156,7 @@ class Reader:
         for column, value in (("cwd", cwd), ("scenario", scenario)):
             if value is not None:
                 where.append(f"sessions.{column} = ?")
-                values.append(value)
+                values.append(clean(value))
         rows = self._all(
             f"{shapes.SELECT_SESSIONS}{_where(where)} ORDER BY sessions.sequence DESC LIMIT ?", *values, limit
         )
@@ -309,7 +310,7 @@ class Reader:
             where.append("records.scenario = ?")
             values.append(scenario)
         if session is not None:
-            keys = [session]
+            keys = [clean(session)]
             if is_id(session):
                 keys += [row[0] for row in self._all("SELECT key FROM sessions WHERE id = ?", to_blob(session))]
             where.append(f"records.session IN ({', '.join('?' * len(keys))})")

@@ -14,6 +14,7 @@ import sqlite3
 from typing import Any, Literal
 
 from reef import events
+from reef.credentials import clean_json, redact
 from reef.errors import Conflict, InvalidInput, NotFound
 from reef.ids import from_blob, is_id, new_id, to_blob, utc_now
 from reef.records.rows import add_event
@@ -42,13 +43,21 @@ def store_report(
     metadata = _metadata(body.get("metadata"))
     references = _references(body.get("references"))
     content = _canonical({"score": score, "feedback": feedback, "references": references, "metadata": metadata})
+    if redact(content.encode())[1]:
+        # Before hashing: the same report is the same one again, whatever was cut out of it.
+        cleaned = clean_json(json.loads(content))
+        feedback, metadata, content = cleaned["feedback"], cleaned["metadata"], _canonical(cleaned)
     content_hash = hashlib.blake2b(f"{scenario.casefold()}\0{content}".encode(), digest_size=16).digest()
     blob = to_blob(report)
     known = conn.execute("SELECT content_hash FROM reports WHERE id = ?", (blob,)).fetchone()
     if known is not None:
+        taken = report_row(conn, report)
         if known[0] != content_hash:
-            raise Conflict(f"the id {report} is taken by a report with other content", f"reef records show {report}")
-        return report_row(conn, report), False
+            # A report is shown with the record that it is about; what another scenario holds is nobody's business here.
+            about = taken["references"] if taken["scenario"].casefold() == scenario.casefold() else []
+            hint = f"reef records show {about[0]}" if about else "reef report --help"
+            raise Conflict(f"the id {report} is taken by a report with other content", hint)
+        return taken, False
     if conn.execute("SELECT 1 FROM records WHERE id = ?", (blob,)).fetchone() is not None:
         raise Conflict(f"the id {report} is taken by a record", f"reef records show {report}")
     records = [_find(conn, scenario, receipt) for receipt in references]

@@ -3,12 +3,11 @@
 Each takes the writer's connection first and runs inside its transaction. The caller appends the event that tells what
 it did, with `add_event`, in the same operation. Columns called `*_json` are given as plain values without that ending
 (`update_step(…, evaluation={…})`) or, under their full name, as JSON text; the recipe's own state (`steps.state_json`)
-is called `recipe_state`.
+is called `recipe_state`. No credential passes: whatever writes a row here needs no filter of its own.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from typing import Any
 
@@ -16,6 +15,7 @@ import orjson
 
 from reef.errors import Conflict, NotFound
 from reef.ids import new_id, to_blob, utc_now
+from reef.records.redact import kept, kept_json, kept_json_text
 
 FINAL_STEP_STATES = frozenset(
     {"published", "pending", "rejected", "skipped", "failed", "could_not_evaluate", "cancelled"}
@@ -24,7 +24,8 @@ FINAL_ASK_STATES = frozenset({"published", "pending", "rejected", "skipped", "fa
 
 _SCENARIO_COLUMNS = ("created_at", "recipe", "adapter", "engine", "state", "config_json")
 _SESSION_COLUMNS = (
-    "kind", "adapter", "version", "step", "key", "cwd", "title", "token_hash", "pid", "opened_at", "closed_at",
+    "kind", "adapter", "version", "step", "key", "cwd", "title", "token_hash", "pid", "pid_started", "opened_at",
+    "closed_at",
 )  # fmt: skip
 _ASK_COLUMNS = (
     "text", "source", "session", "release_id", "requires_json", "client_json", "content_hash", "state", "step",
@@ -40,25 +41,6 @@ _VERSION_COLUMNS = (
     "evaluation_json", "created_at",
 )  # fmt: skip
 _EPISODE_COLUMNS = ("side", "purpose", "task", "state", "exit_code", "duration_ms", "detail_json")
-
-
-def plain(value: Any) -> Any:
-    """`value` as SQLite can store it: lone surrogates in a text become `?`, a whole number of over 64 bits NULL."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "replace").decode()
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return None
-    return value
-
-
-def dump_json(value: Any) -> str | None:
-    """`value` as JSON text, None as NULL; whole numbers of any length survive."""
-    if value is None:
-        return None
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        return json.dumps(value, separators=(",", ":"))
 
 
 def add_event(
@@ -99,7 +81,7 @@ def open_session(conn: sqlite3.Connection, scenario: str, id: str | None = None,
     """Open a session and return its id, which is its key too when none is given.
 
     Fields: `kind` (`agent`, the default, or `step`), `adapter`, `version`, `step`, `key`, `cwd`, `title`,
-    `token_hash` (bytes), `pid`.
+    `token_hash` (bytes), `pid`, `pid_started`.
     """
     session = id or new_id()
     defaults = {"kind": "agent", "opened_at": utc_now()}
@@ -142,7 +124,7 @@ def add_ask(
         "SELECT scenario, number, content_hash, text FROM asks WHERE id = ?", (to_blob(ask),)
     ).fetchone()
     if known is not None:
-        if (known[0], known[2], known[3]) != (scenario, fields.get("content_hash"), text):
+        if (known[0], known[2], known[3]) != (scenario, fields.get("content_hash"), kept(text)):
             raise Conflict(f"the id {ask} is taken by another ask", "reef asks list")
         return ask, int(known[1]), False
     number = _next_number(conn, "asks", scenario)
@@ -182,7 +164,7 @@ def add_activity(
     """Append one line of what step number `step` is doing."""
     conn.execute(
         "INSERT INTO activities (scenario, step, at, kind, text, failed) VALUES (?, ?, ?, ?, ?, ?)",
-        (scenario, step, at or utc_now(), kind, plain(text), failed),
+        (scenario, step, at or utc_now(), kept(kind), kept(text), failed),
     )
 
 
@@ -222,8 +204,12 @@ def _columns(table: str, allowed: tuple[str, ...], fields: dict[str, Any]) -> di
             column = f"{column}_json"
         if column not in allowed:
             raise TypeError(f"{table} has no column for {name!r}")
-        is_text = isinstance(value, str) and column == name
-        found[column] = dump_json(value) if column.endswith("_json") and not is_text else plain(value)
+        if not column.endswith("_json"):
+            found[column] = kept(value)
+        elif isinstance(value, str) and column == name:
+            found[column] = kept_json_text(value)
+        else:
+            found[column] = kept_json(value)
     return found
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections.abc import Callable
 from typing import Any
 
+from reef import events
+from reef.records import rows
+from reef.records.writer import Writer
 from tests.http.running import Home, chat
 
 
@@ -30,6 +35,28 @@ def test_everything_since_a_sequence_is_sent_in_order_and_resumed_by_its_id(home
     assert "a secret text" not in json.dumps(found)
 
 
+def test_no_event_of_a_burst_is_skipped_while_more_come(new_home: Callable[..., Home]) -> None:
+    def burst(conn: sqlite3.Connection) -> None:
+        for number in range(3000):
+            rows.add_event(conn, events.STEP_ACTIVITY, "default", {"step": 1}, str(number))
+
+    home = new_home().start()
+    home.stop()
+    writer = Writer(home.paths.database)
+    writer.submit(burst).result()
+    writer.close()
+    home.start()
+    with home.person.stream("GET", "/reef/events?after=0") as reply:
+        told = (json.loads(line[5:]) for line in reply.iter_lines() if line.startswith("data:"))
+        found = [next(told)]
+        receipts = [chat(home.nobody, "hello").headers["x-reef-agent-record-id"] for _ in range(5)]
+        while found[-1]["ids"].get("record") != receipts[-1] or found[-1]["kind"] != "record_settled":
+            found.append(next(told))
+    first, last = found[0]["sequence"], found[-1]["sequence"]
+    assert [event["sequence"] for event in found] == list(range(first, last + 1))
+    assert [event["state"] for event in found if event["kind"] == "step_activity"] == [str(n) for n in range(3000)]
+
+
 def test_a_listener_sees_what_happens_after_it_came(home: Home) -> None:
     with home.person.stream("GET", "/reef/events") as reply:
         lines = reply.iter_lines()
@@ -43,3 +70,4 @@ def test_a_listener_sees_what_happens_after_it_came(home: Home) -> None:
 
 def test_a_place_to_resume_from_that_is_no_number_is_400(home: Home) -> None:
     assert home.person.get("/reef/events?after=x").status_code == 400
+    assert home.person.get("/reef/events?after=" + "0" * 20 + "9" * 30).status_code == 400

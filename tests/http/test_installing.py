@@ -22,7 +22,7 @@ def fetching_home(new_home: Callable[..., Home], tmp_path: Path) -> Home:
     programs = tmp_path / "programs"
     programs.mkdir()
     heard = f'echo "$HTTPS_PROXY $NODE_EXTRA_CA_CERTS" >> {tmp_path}/heard'
-    for name, script in {"node": "echo v24.0.0", "npm": f"{heard}; exit 1"}.items():
+    for name, script in {"node": 'echo "$0"; echo v24.0.0', "npm": f"{heard}; exit 1"}.items():
         (programs / name).write_text(f"#!/bin/sh\n{script}\n")
         (programs / name).chmod(0o755)
     environ = {"PATH": f"{programs}:{os.environ['PATH']}", "HTTPS_PROXY": "http://old:1"}

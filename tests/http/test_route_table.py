@@ -90,8 +90,8 @@ def test_a_keyed_route_refuses_whoever_brings_no_key(home: Home, route: Route) -
         assert error["hint"]
 
 
-@pytest.mark.parametrize("route", [route for route in KEYED if not route.session], ids=name)
-def test_a_session_token_does_not_open_a_keyed_route(home: Home, route: Route, session_token: str) -> None:
+@pytest.mark.parametrize("route", [route for route in ROUTES if not route.session], ids=name)
+def test_a_session_token_opens_no_route_but_its_own(home: Home, route: Route, session_token: str) -> None:
     status, error = call(home, route, session_token)
     assert (status, error["code"]) == (403, "forbidden")
     assert "session" in str(error["message"])

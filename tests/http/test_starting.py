@@ -146,6 +146,15 @@ def test_a_setting_that_is_wrong_ends_the_start_with_2_and_a_hint(new_home: Call
     assert "reef.prot" in err and "hint: did you mean 'reef.port'?" in err
 
 
+def test_what_the_settings_choose_and_is_not_there_ends_the_start_with_2_before_anything_is_made(
+    new_home: Callable[..., Home],
+) -> None:
+    home = new_home()
+    status, _, err = ended(home.launch(["harness.adapter", "nope"], foreground=True))
+    assert (status, err.splitlines()[0]) == (2, "error: harness.adapter: there is no adapter 'nope' (known: pi)")
+    assert not home.paths.data.exists() and not home.paths.state.exists()
+
+
 def test_no_secret_of_the_environment_reaches_a_child(new_home: Callable[..., Home]) -> None:
     secrets = {"REEF_TOKEN": "t" * 20, "REEF_UPSTREAM_API_KEY": "k" * 20}
     home = new_home(environ=secrets).start()

@@ -11,19 +11,28 @@ from reef.records import rows
 from tests.http.running import Home, chat
 
 NAME = "versioned"
+ASKED = "asked-for"
 
 
 @pytest.fixture(scope="module")
 def releases(home: Home) -> list[dict[str, Any]]:
-    """Two versions of a scenario: the base, and one more with a rule."""
+    """Three versions of a scenario: the base, one more with a rule, and a pending one. In `ASKED` asks made them."""
     import asyncio
+    import sqlite3
 
     from reef.records.writer import Writer
     from reef.versions.publish import Proposal, Publisher
     from reef.versions.repository import Repository
 
-    home.nobody.post("/reef/scenarios", json={"name": NAME})
+    for name in (NAME, ASKED):
+        home.nobody.post("/reef/scenarios", json={"name": name})
     home.stop()
+
+    def begin(conn: sqlite3.Connection) -> int:
+        ask, _, _ = rows.add_ask(conn, ASKED, "a rule")
+        step = rows.add_step(conn, ASKED, recipe="reefine", asks=[ask])
+        rows.set_ask(conn, ask, state="running", step=step)
+        return step
 
     async def publish() -> None:
         writer, repository = Writer(home.paths.database), Repository(home.paths.versions_git)
@@ -34,6 +43,11 @@ def releases(home: Home) -> list[dict[str, Any]]:
         pending = files | {"harness/rules/tests.md": b"Write a test first.\n"}
         second = await publisher.head(NAME)
         await publisher.publish(Proposal(NAME, pending, second.release_id, "a rule about tests", pending=True))
+        for number in (2, 3):
+            base = await publisher.head(ASKED)
+            files = repository.files(base.release_id) | {f"harness/rules/r{number}.md": b"Answer in one sentence.\n"}
+            made_by = await writer.write(begin)
+            await publisher.publish(Proposal(ASKED, files, base.release_id, "a rule", made_by, pending=number == 3))
         writer.close()
 
     asyncio.run(publish())
@@ -55,6 +69,22 @@ def test_releases_are_newest_first_by_scenario_and_oldest_first_by_harness(
     assert "asks" not in releases[0]
     keyed = home.person.get(f"/reef/scenarios/{NAME}/releases").json()["releases"]
     assert keyed[0]["asks"] == []
+
+
+def test_the_meaning_of_a_settled_ask_is_about_what_is_served_now(home: Home, releases: list[dict[str, Any]]) -> None:
+    def meanings() -> list[str]:
+        asks = home.person.get(f"/reef/asks?scenario={ASKED}").json()["asks"]
+        return [home.nobody.get(f"/reef/harness/requests/{ask['id']}/progress").json()["meaning"] for ask in asks[::-1]]
+
+    def decide(verb: str, version: int) -> None:
+        assert home.person.post(f"/reef/scenarios/{ASKED}/{verb}", json={"version": version}).is_success
+
+    served = "the change is served now"
+    assert meanings() == [served, "the change is ready and waits for the person"]
+    decide("promote", 3)
+    assert meanings() == ["it was published as v2; v4 is served now", served]
+    decide("rollback", 2)
+    assert meanings() == [served, "it was published as v3; v5 is served now"]
 
 
 def test_the_manifest_is_what_the_agent_reads_without_address_or_key(

@@ -105,6 +105,15 @@ def test_a_body_that_is_not_json_is_400_in_the_shape_of_the_api(home: Home) -> N
     assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
+def test_a_body_that_is_not_encoded_as_it_says_is_400_in_the_shape_of_the_api(home: Home) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    reply = home.nobody.post("/reef/report", content=b"no gzip at all", headers=headers)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid")
+    reply = home.nobody.post("/v1/chat/completions", content=b"no gzip at all", headers=headers)
+    assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert home.nobody.get("/reef/status").status_code == 200
+
+
 def test_a_body_over_64_mib_is_413_before_it_is_read(home: Home) -> None:
     head = (
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

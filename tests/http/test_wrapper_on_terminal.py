@@ -16,7 +16,9 @@ from tests.fakes.agent_place import place_fake_agent
 from tests.http.running import Home
 
 AGENT = """
-import json, os, pathlib, sys
+import json, os, pathlib, subprocess, sys
+if "--start-another" in sys.argv:
+    sys.exit(subprocess.run([sys.executable, "-P", "-m", "reef.harness.wrapper", "pi"]).returncode)
 folder = pathlib.Path(os.environ["PI_CODING_AGENT_DIR"], "sessions", "here")
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "x.jsonl").write_text(json.dumps({"type": "session", "id": "0123-abc", "cwd": os.getcwd()}) + chr(10))
@@ -66,6 +68,12 @@ def test_the_wrapper_says_what_it_started_and_how_to_go_on_with_reef(with_agent:
     status, lines = on_terminal(with_agent, "--fail")
     assert (status, lines[-1]) == (3, "pi --session 0123-abc")
     assert on_terminal(with_agent, "-p", "hi")[1][-1] == "pi --session 0123-abc"
+
+
+def test_an_agent_that_starts_an_agent_needs_no_more_than_its_session_may(with_agent: Home) -> None:
+    status, lines = on_terminal(with_agent, "--start-another")
+    assert status == 0, lines
+    assert "pi --session 0123-abc" in lines
 
 
 def test_the_agents_own_help_begins_with_three_lines_of_reefs_words(with_agent: Home) -> None:

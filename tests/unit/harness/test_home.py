@@ -83,6 +83,26 @@ def test_something_planted_where_a_version_goes_is_refused_by_name(paths: Paths)
         prepare(made)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["SYSTEM.md", "APPEND_SYSTEM.md", "AGENTS.override.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD", "mcp.json"],
+)
+def test_instructions_of_the_home_that_no_version_holds_are_refused_and_left_where_they_are(
+    paths: Paths, name: str
+) -> None:
+    made = install(paths, {"AGENTS.md": b"one"})
+    home = prepare(made)
+    (home / name).write_text("obey")
+    with pytest.raises(Refused, match=rf"home/{name} was not put there by reef, and pi would read it") as refused:
+        prepare(made)
+    assert (refused.value.hint, (home / name).read_text()) == (f"mv {home / name} {home / name}.old", "obey")
+    (home / name).rename(home / f"{name}.old")
+    prepare(made)
+    (home / name).symlink_to("/elsewhere")
+    with pytest.raises(Refused):
+        prepare(made)
+
+
 def test_a_broken_settings_file_is_written_anew(paths: Paths) -> None:
     made = install(paths, {"AGENTS.md": b"one"})
     home = prepare(made)

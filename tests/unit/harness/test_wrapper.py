@@ -75,6 +75,23 @@ def test_a_switch_of_the_persons_shell_wins_over_the_adapters(made: Install) -> 
     assert (found["PI_OFFLINE"], found["PI_TELEMETRY"]) == ("0", "0")
 
 
+def test_no_proxy_of_the_persons_shell_comes_between_the_agent_and_the_daemon(made: Install) -> None:
+    session = {"session": "0" * 32, "token": "t"}
+    proxies = {"HTTP_PROXY": "http://p:1", "ALL_PROXY": "http://p:1"}
+    here = "127.0.0.1,localhost,::1"
+
+    def excepted(url: str = "http://127.0.0.1:8900", **own: str) -> tuple[str, str]:
+        found = agent_environment(proxies | own, PI, made, made.home, url, session)
+        assert found["HTTP_PROXY"] == "http://p:1"
+        return found["NO_PROXY"], found["no_proxy"]
+
+    assert excepted() == (here, here)
+    assert excepted("http://10.0.0.7:8900") == (f"{here},10.0.0.7",) * 2
+    assert excepted(NO_PROXY=".corp.example, localhost") == (".corp.example,localhost,127.0.0.1,::1",) * 2
+    assert excepted(NO_PROXY="a.example", no_proxy="b.example") == (f"a.example,{here}", f"b.example,{here}")
+    assert excepted(no_proxy="*") == ("*", "*")
+
+
 def test_what_the_wrapper_script_set_is_taken_back(made: Install) -> None:
     environ = {"XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/mine", "REEF_WRAPPER_SET": " XDG_DATA_HOME"}
     session = {"session": "0" * 32, "token": "t"}

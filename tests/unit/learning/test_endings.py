@@ -69,6 +69,28 @@ def grow(self, batch, context):
             assert await gone(pid, 1), f"{pid} outlived: {end}"
 
 
+async def test_what_hides_in_a_session_of_its_own_with_an_empty_environment_ends_with_its_step(
+    room: Room, recipe: Write
+) -> None:
+    body = """
+def grow(self, batch, context):
+    import os, subprocess, sys
+    far = "import os, sys\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\n"
+    far += "print(os.getpid(), flush=True)\\nos.execve('/bin/sleep', ['sleep', '600'], {})"
+    hidden = subprocess.Popen([sys.executable, "-I", "-S", "-c", far], env={}, stdout=subprocess.PIPE, text=True)
+    near = subprocess.Popen(["/bin/sleep", "600"], env={}, start_new_session=True)
+    context.activity("propose", f"{near.pid} {hidden.stdout.readline().strip()}")
+    END
+"""
+    for number, end in enumerate(('return Skip("done")', "os._exit(7)", "os.kill(0, 9)"), 1):
+        recipe(body.replace("END", end))
+        ask = await room.settled(await room.ask("do it"))
+        told = ("done", "status 7", "SIGKILL")[number - 1]
+        assert told in ask["reason"]
+        for pid in map(int, room.step(number)["activity"][0]["text"].split()):
+            assert await gone(pid, 1), f"{pid} outlived: {end}"
+
+
 async def test_when_memory_runs_out_the_step_dies_before_the_daemon(room: Room, recipe: Write) -> None:
     recipe("""
 def grow(self, batch, context):
@@ -147,6 +169,22 @@ async def test_when_the_daemon_stops_the_running_step_fails_and_the_queue_waits(
     await later.start()
     assert (await room.settled(queued))["state"] == "published"
     await later.stop()
+
+
+async def test_no_step_begins_before_what_an_earlier_daemon_left_is_settled(room: Room, recipe: Write) -> None:
+    recipe(RULE + PASSES)
+    await room.supervisor.stop()
+    room.supervisor = Supervisor(room.home)
+    try:
+        ask = await room.ask("filed right after the start")
+        for _ in range(10):
+            # A step that was not held would have its row after two turns of the writer.
+            await room.home.writer.write(lambda _: None)
+        assert room.reader.ask(ask)["state"] == "queued"
+        assert await room.supervisor.start() == []
+        assert (await room.settled(ask))["state"] == "published"
+    finally:
+        await room.supervisor.stop()
 
 
 async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start(room: Room, recipe: Write) -> None:

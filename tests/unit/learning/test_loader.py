@@ -10,7 +10,7 @@ import pytest
 
 from reef.errors import ConfigError, NotFound
 from reef.learning.loader import load_recipe
-from reef.learning.manifest import manifest, manifests
+from reef.learning.manifest import Manifest, known_recipes, manifest
 from reef.paths import Paths
 
 CLASS = "from reef.learning.recipe import *\nclass Own(Recipe):\n    pass\n"
@@ -25,7 +25,7 @@ def write(paths: Paths, code: str, name: str = "own", manifest_text: str | None 
 
 
 def test_the_bundled_recipes_are_there(paths: Paths) -> None:
-    names = {found.name: found for found, _ in manifests(paths)}
+    names = {found.name: found for _, found in known_recipes(paths) if isinstance(found, Manifest)}
     assert {"basic", "reefine"} <= names.keys()
     assert not names["basic"].takes_asks and names["basic"].surface == []
     assert names["reefine"].takes_asks and names["reefine"].surface == ["harness"]
@@ -41,7 +41,9 @@ def test_both_spellings_and_the_alias_find_a_recipe(paths: Paths) -> None:
 def test_a_persons_own_recipe_hides_the_bundled_one(paths: Paths) -> None:
     write(paths, CLASS, "basic")
     assert type(load_recipe("basic", {}, paths)).__name__ == "Own"
-    assert [found.help for found, _ in manifests(paths) if found.name == "basic"] == ["x"]
+    assert [
+        found.help for _, found in known_recipes(paths) if isinstance(found, Manifest) and found.name == "basic"
+    ] == ["x"]
 
 
 def test_an_unknown_name_lists_the_known_ones(paths: Paths) -> None:

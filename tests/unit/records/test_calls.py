@@ -20,6 +20,7 @@ from reef.records.calls import (
     mark_interrupted,
     open_record,
     settle_record,
+    store_record,
 )
 from reef.records.reader import Reader
 from reef.records.writer import Writer
@@ -162,18 +163,28 @@ def test_a_large_request_is_attached_to_a_row_that_is_there_already(writer: Writ
     assert reader.request_bytes(receipt) == REQUEST * 20_000
 
 
-def test_texts_and_numbers_that_sqlite_cannot_hold_do_not_lose_the_record(writer: Writer, reader: Reader) -> None:
-    receipt = opened(
-        writer, REQUEST, model="m\ud800", preview="\udfff hi", session="s\ud801", tags={"client": "\ud802"}
-    )
-    settled(
-        writer, receipt, response=REPLY, error="\ud803", finish_reason="\ud804", answer_preview="\ud805",
+@pytest.mark.parametrize("at_once", [False, True], ids=["opened and settled", "stored at once"])
+def test_texts_and_numbers_that_sqlite_cannot_hold_do_not_lose_the_record(
+    writer: Writer, reader: Reader, at_once: bool
+) -> None:
+    call = OpenRecord(
+        new_id(), "default", "chat", "/v1/\udffe", REQUEST, model="m\ud800", preview="\udfff hi", session="s\ud801",
+        tags={"client": "\ud802"},
+    )  # fmt: skip
+    end = Settlement(
+        "complete", response=REPLY, error="\ud803", finish_reason="\ud804", answer_preview="\ud805",
         prompt_tokens=10**30, completion_tokens=-(10**30), cached_tokens=2**63, notes={"odd": "\ud806"},
     )  # fmt: skip
-    record = reader.record(receipt)
+    if at_once:
+        writer.submit(lambda conn: store_record(conn, call, end)).result(30)
+    else:
+        writer.submit(lambda conn: open_record(conn, call)).result(30)
+        writer.submit(lambda conn: settle_record(conn, call.receipt, end)).result(30)
+    record = reader.record(call.receipt)
     assert (record["model"], record["preview"], record["answer_preview"]) == ("m?", "? hi", "?")
+    assert (record["session"], record["error"], record["finish_reason"]) == ("s?", "?", "?")
     assert (record["prompt_tokens"], record["completion_tokens"], record["cached_tokens"]) == (None, None, None)
-    assert record["notes"] == {"odd": "\ud806"}
+    assert record["notes"] == {"odd": "?"}
     assert record["state"] == "complete"
 
 

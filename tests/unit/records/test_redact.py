@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reef import text
+from reef import credentials
+from reef.credentials import hold
+from reef.ids import new_id
+from reef.records.calls import OpenRecord, Settlement, open_record, settle_record, store_record
 from reef.records.reader import Reader
-from reef.records.redact import redact, redact_text
+from reef.records.redact import redact
 from reef.records.writer import Writer
 from tests.unit.records.calling import opened, settled
 
@@ -74,7 +77,7 @@ def test_a_body_without_a_key_is_the_same_object() -> None:
 def test_the_quick_search_finds_what_the_patterns_find(pieces: list[str]) -> None:
     body = "".join(pieces).encode()
     expected, total = body, 0
-    for kind, pattern in text._BYTES:
+    for kind, pattern in credentials._BYTES:
         expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
         total += count
     assert redact(body) == (expected, total)
@@ -94,7 +97,7 @@ def test_a_large_body_is_replaced_piece_by_piece_as_if_at_once() -> None:
             [b"x" * (piece + shift), *(key.encode() + b" " * 20_000 for key in KEYS.values()), b"A" * piece]
         )
         expected, total = body, 0
-        for kind, pattern in text._BYTES:
+        for kind, pattern in credentials._BYTES:
             expected, count = pattern.subn(b"[redacted:" + kind.encode() + b"]", expected)
             total += count
         assert redact(body) == (expected, total)
@@ -140,7 +143,61 @@ def test_redaction_can_be_switched_off(writer: Writer, reader: Reader) -> None:
     assert reader.request_bytes(receipt) == KEYS["openai"].encode()
 
 
-def test_a_preview_with_a_lone_surrogate_is_kept_readable() -> None:
-    assert redact_text(None) is None
-    assert redact_text("plain") == "plain"
-    assert redact_text(f"\ud800 {KEYS['openai']}") is not None
+def test_a_secret_of_this_process_is_cut_out_of_a_call_even_when_redaction_is_off(
+    writer: Writer, reader: Reader
+) -> None:
+    hold("hunter2-secret")
+    receipt = opened(writer, b"hunter2-secret", preview="say hunter2-secret", redact=False)
+    said = "refused hunter2-secret"
+    settled(writer, receipt, "failed", response=said.encode(), answer_preview=said, error=said, redact=False)
+    record = reader.record(receipt)
+    assert (record["preview"], record["error"], record["answer_preview"], record["redactions"]) == (
+        "say [redacted:secret]", "refused [redacted:secret]", "refused [redacted:secret]", 2,
+    )  # fmt: skip
+    assert reader.response_bytes(receipt) == b"refused [redacted:secret]"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_no_key_reaches_what_a_call_is_called_by(writer: Writer, reader: Reader, at_once: bool) -> None:
+    key = KEYS["openai"]
+    call = OpenRecord(
+        new_id(), "default", "chat", f"/s/{key}", b"{}", model=key, session=key, adapter=key, tags={key: key, "b": "x"},
+    )  # fmt: skip
+    end = Settlement(
+        "failed", error=f"bad {key}", finish_reason=key, model=f"m {key}", load_id=key,
+        attempts=[{"error": key}], notes={"why": f"{key} \ud800"},
+    )  # fmt: skip
+    if at_once:
+        writer.submit(lambda conn: store_record(conn, call, end)).result(30)
+    else:
+        writer.submit(lambda conn: open_record(conn, call)).result(30)
+        writer.submit(lambda conn: settle_record(conn, call.receipt, end)).result(30)
+    record = reader.record(call.receipt)
+    assert record["tags"] == {"[redacted:openai-key]": "[redacted:openai-key]", "b": "x"}
+    assert record["notes"] == {"why": "[redacted:openai-key] ?"}
+    assert record["model"] == "m [redacted:openai-key]"
+    # One name stays one name, stored and looked for.
+    assert [row["agent_record_id"] for row in reader.records(session=key)] == [call.receipt]
+    for file in Path(writer.path.parent).glob("reef.db*"):
+        assert key.encode() not in file.read_bytes()
+
+
+def test_a_preview_is_cut_behind_the_filter(writer: Writer, reader: Reader) -> None:
+    receipt = opened(writer, preview="x" * 185 + " " + KEYS["openai"])
+    assert reader.record(receipt)["preview"] == "x" * 185 + " [redacted:open"
+
+
+def test_a_stream_whose_events_hold_a_key_in_pieces_is_not_kept(writer: Writer, reader: Reader) -> None:
+    key = KEYS["openai"]
+    pieces = f'data: {{"content":"{key[:9]}"}}\n\ndata: {{"content":"{key[9:]}"}}\n\n'.encode()
+    receipt = opened(writer, streaming=True)
+    settled(writer, receipt, response=f'{{"content":"{key}"}}'.encode(), raw=pieces)
+    assert reader.raw_bytes(receipt) is None
+    other = opened(writer, streaming=True)
+    settled(writer, other, response=b"{}", raw=b"data: {}\n\n")
+    assert reader.raw_bytes(other) == b"data: {}\n\n"
+
+
+def test_a_preview_with_a_lone_surrogate_is_kept_readable(writer: Writer, reader: Reader) -> None:
+    receipt = opened(writer, preview=f"\ud800 {KEYS['openai']}")
+    assert reader.record(receipt)["preview"] == "? [redacted:openai-key]"

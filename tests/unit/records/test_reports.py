@@ -135,10 +135,12 @@ def test_the_same_id_with_other_content_is_refused_and_changes_nothing(writer: W
     body = {"agent_record_id": id, "score": 1, "references": [receipt]}
     stored, _ = report(writer, body)
     for other in (body | {"score": 0}, body | {"feedback": "changed"}, body | {"references": []}):
-        with pytest.raises(Conflict, match=id):
+        with pytest.raises(Conflict, match=id) as refused:
             report(writer, other)
-    with pytest.raises(Conflict):
+        assert refused.value.hint == f"reef records show {receipt}", "the record that shows the report"
+    with pytest.raises(Conflict) as refused:
         report(writer, {"agent_record_id": id, "score": 1}, scenario="elsewhere")
+    assert refused.value.hint == "reef report --help"
     assert reader.reports() == [stored]
     assert reader.record(receipt)["score"] == 1
 
@@ -199,3 +201,20 @@ def test_a_session_takes_back_only_its_own_reports(writer: Writer) -> None:
 def test_words_that_sqlite_cannot_hold_survive(writer: Writer, reader: Reader) -> None:
     row, _ = report(writer, {"feedback": "broken \ud800 half \U0001f600 \0 end"})
     assert reader.reports()[0]["feedback"] == row["feedback"] == "broken \ud800 half \U0001f600 \0 end"
+
+
+def test_no_key_of_a_report_is_stored_and_the_same_report_is_the_same_again(writer: Writer, reader: Reader) -> None:
+    key = "sk-" + "a1B2" * 6
+    body = {
+        "agent_record_id": new_id(), "score": 1,
+        "feedback": {"said": [f"use {key}"]}, "metadata": {key: "-----BEGIN PRIVATE KEY-----", "task": {"name": "t"}},
+    }  # fmt: skip
+    row, created = report(writer, body)
+    assert created and report(writer, body) == (row, False)
+    assert row["feedback"] == {"said": ["use [redacted:openai-key]"]}
+    assert row["metadata"] == {"[redacted:openai-key]": "[redacted:private-key]", "task": {"name": "t"}}
+    assert body["feedback"] == {"said": [f"use {key}"]}
+    with pytest.raises(Conflict):
+        report(writer, body | {"score": 0})
+    for file in writer.path.parent.glob("reef.db*"):
+        assert key.encode() not in file.read_bytes()

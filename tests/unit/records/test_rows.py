@@ -205,3 +205,30 @@ def test_counts_show_each_scenario_as_the_status_does(writer: Writer, reader: Re
             "reports": 0, "asks_open": 0, "running_step": None,
         },
     ]  # fmt: skip
+
+
+def test_no_key_reaches_a_row_whoever_writes_it(writer: Writer, reader: Reader) -> None:
+    key = "sk-" + "a1B2" * 6
+    run(writer, rows.add_scenario, "s", recipe="reefine", adapter=key, engine=key, config={"a": {key: [key]}})
+    session = run(writer, rows.open_session, "s", key=key, cwd=f"/{key}", adapter=key, title=key)
+    ask, number, _ = run(writer, rows.add_ask, "s", key, client={"platform": key}, content_hash=b"h" * 32)
+    assert run(writer, rows.add_ask, "s", key, id=ask, content_hash=b"h" * 32) == (ask, number, False)
+    run(writer, rows.set_ask, ask, state="failed", reason=f"no {key}")
+    step = run(writer, rows.add_step, "s", recipe="reefine", summary=key, notes={"a": key})
+    run(writer, rows.update_step, "s", step, reason=key, evaluation={"groups": [{"name": key}]}, recipe_state=[key])
+    run(writer, rows.add_activity, "s", step, "propose", f"asking {key}")
+    run(writer, rows.add_episode, "s", step, side="current", purpose="reach", state="failed", task=key, detail=[key])
+    release = {"release_id": "0" * 40, "content_id": "1" * 40, "operation": "training"}
+    run(writer, rows.add_version, "s", summary=key, requires_json=f'[{{"name":"{key}"}}]', **release)
+    assert reader.step("s", step)["evaluation"] == {"groups": [{"name": "[redacted:openai-key]"}]}
+    assert reader.version("s", 1)["requires"] == [{"name": "[redacted:openai-key]"}]
+    assert [row["id"] for row in reader.sessions(cwd=f"/{key}")] == [session]
+    opened(writer, session=key, scenario="s")
+    assert reader.session(session)["calls"] == 1
+    for file in writer.path.parent.glob("reef.db*"):
+        assert key.encode() not in file.read_bytes()
+
+
+def test_half_a_surrogate_pair_in_a_json_column_poisons_no_reader(writer: Writer, reader: Reader) -> None:
+    step = run(writer, rows.add_step, "s", recipe="reefine", notes={"a": "\ud800", "b": 10**30})
+    assert reader.step("s", step)["notes"] == {"a": "?", "b": 10**30}

@@ -58,7 +58,11 @@ def test_every_table_is_ordered_by_sequence_and_known_to_sqlite_utils(store: Pat
     }  # fmt: skip
     for name in names:
         assert database[name].pks == ["sequence"], name
-    assert [migration.name for migration in migrations.store.applied(database)] == ["m001_the_first_schema"]
+    assert [migration.name for migration in migrations.store.applied(database)] == [
+        "m001_the_first_schema",
+        "m002_when_a_sessions_process_started",
+        "m003_what_reached_the_model",
+    ]
     database.close()
 
 
@@ -114,14 +118,14 @@ def test_a_store_of_an_older_reef_is_migrated_after_a_copy(store: Path, monkeypa
     receipt = recorded(writer, b"the request of an older reef")
     writer.close()
 
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
-    monkeypatch.setattr(migrations, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+    monkeypatch.setattr(migrations, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     monkeypatch.setattr(migrations.store, "_migrations", list(migrations.store._migrations))
 
-    @migrations.store(name="m002_a_column_more")
-    def m002(db: Database) -> None:
+    @migrations.store(name="a_column_more")
+    def a_column_more(db: Database) -> None:
         db.execute("ALTER TABLE records ADD COLUMN mood TEXT")
-        db.execute("PRAGMA user_version=2")
+        db.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
 
     with pytest.raises(Unavailable, match="older reef"):
         open_readonly(store)
@@ -131,22 +135,22 @@ def test_a_store_of_an_older_reef_is_migrated_after_a_copy(store: Path, monkeypa
     connection.close()
     assert Reader(store).request_bytes(receipt) == b"the request of an older reef"
 
-    copy = store.with_name("reef.db.schema-1")
+    copy = store.with_name(f"reef.db.schema-{SCHEMA_VERSION}")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     with sqlite3.connect(copy) as old:
         assert old.execute("SELECT count(*) FROM records").fetchone() == (1,)
-        assert old.execute("PRAGMA user_version").fetchone() == (1,)
+        assert old.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     old.close()
     assert not list(store.parent.glob("*.partial"))
 
 
 def test_a_migration_that_fails_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_store(store).close()
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr(schema, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     monkeypatch.setattr(migrations.store, "_migrations", list(migrations.store._migrations))
 
-    @migrations.store(name="m002_breaks")
-    def m002(db: Database) -> None:
+    @migrations.store(name="breaks")
+    def breaks(db: Database) -> None:
         db.execute("CREATE TABLE half (a)")
         raise RuntimeError("half-way")
 

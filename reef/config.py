@@ -76,6 +76,12 @@ class InferenceSection(_Section):
     """Seconds without a byte from the upstream until a call fails."""
     connect_timeout_s: float = Field(10, gt=0)
     """Seconds for a connection to the upstream."""
+    retry_timeout_s: float = Field(300, ge=0)
+    """Seconds in which a reply is asked for again that the engine broke off to load new weights."""
+    retry_initial_s: float = Field(0.05, gt=0)
+    """Seconds until the first of those tries; each wait is twice as long as the one before."""
+    retry_max_s: float = Field(1.0, gt=0)
+    """The longest of those waits, in seconds."""
 
 
 class RecipeSection(_Section):

@@ -69,6 +69,10 @@ class EmbeddedEngine:
         return self._address + "/v1"
 
     @property
+    def breaks_off(self) -> bool:
+        return False
+
+    @property
     def load_id(self) -> str | None:
         return f"{self._incarnation}:1" if self._incarnation else None
 

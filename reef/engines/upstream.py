@@ -69,6 +69,7 @@ class UpstreamEngine:
 
     name = "upstream"
     load_id: str | None = None
+    breaks_off = False
     context_window: int | None = None
 
     def __init__(

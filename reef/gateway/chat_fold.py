@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
+from reef.gateway.dialect import BROKEN_OFF, PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.requests import content_text
@@ -152,6 +152,8 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     reason = first.get("finish_reason")
     facts.finish_reason = reason if isinstance(reason, str) else None
+    if reason == "abort":
+        facts.error = facts.error or BROKEN_OFF
     message = first.get("message")
     if isinstance(message, dict):
         facts.preview = first_line(content_text(message.get("content"))) or _calls_line(message.get("tool_calls"))

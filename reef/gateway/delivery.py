@@ -43,6 +43,8 @@ class Delivery:
         self.dialect = dialect
         self.asked = asked
         self.recording = recording
+        self.asks_again = False
+        """Whether a reply that the engine breaks off can be asked for again."""
         self.load_id: str | None = None
         self.status: int | None = None
         """Status of the upstream's reply."""
@@ -61,10 +63,12 @@ class Delivery:
         self._prompt = prompt
 
     def sends(self, sending: Sending) -> None:
-        """Note what goes to the upstream."""
+        """Note what goes to the upstream; nothing has come back yet."""
         self.notes.update(sending.notes)
         if sending.exchange is not None:
             self.more_headers[headers.TRANSLATED] = sending.exchange.note()
+        self.stream = None
+        self.recording.first_byte = None
 
     async def refused(self, problem: Problem) -> web.StreamResponse:
         """Answer with an error of reef's own; the record is `failed`."""

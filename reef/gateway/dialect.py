@@ -16,6 +16,8 @@ from reef.gateway.lenient import parse, storable
 from reef.gateway.scan import SCAN_ABOVE
 
 PREVIEW_CHARACTERS = 200
+BROKEN_OFF = "the engine broke the reply off"
+"""The error of a reply whose model did not come to an end because its engine stopped it."""
 
 OPENAI_KINDS = {
     400: "invalid_request_error",

@@ -17,9 +17,10 @@ from aiohttp import web
 
 from reef.config import Settings
 from reef.engines.dialects import ABSENT
-from reef.engines.engine import Engine
+from reef.engines.engine import CHAT, Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
 from reef.gateway import encodings, headers
+from reef.gateway.again import BrokenOff, Tries
 from reef.gateway.bodies import received
 from reef.gateway.call import Call
 from reef.gateway.delivery import ClientGone, Delivery
@@ -157,11 +158,25 @@ class Gateway:
     async def _answer(
         self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery
     ) -> web.StreamResponse:
+        tries = Tries(self._settings.inference, delivery.recording.attempts)
+        while True:
+            try:
+                return await self._try(request, engine, dialect, body, delivery, tries)
+            except BrokenOff:
+                wait = tries.broken_off(delivery.load_id)
+            if wait is None:
+                return await delivery.refused(tries.given_up())
+            await asyncio.sleep(wait)
+
+    async def _try(
+        self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery, tries: Tries
+    ) -> web.StreamResponse:
         try:
             await engine.ready(ENGINE_WAIT_S)
         except ReefError as error:
             return await delivery.refused(problem_of(error))
         delivery.load_id = engine.load_id
+        tries.begin(engine.load_id)
         spoken = await engine.find_dialects()
         native = spoken is None or dialect.name in spoken
         if not native and (estimate := await _stand_in(dialect, body)) is not None:
@@ -175,6 +190,8 @@ class Gateway:
         except ReefError as error:
             return await delivery.refused(problem_of(error))
         delivery.sends(sending)
+        heard = sending.exchange.upstream if sending.exchange else dialect.name
+        delivery.asks_again = engine.breaks_off and heard == CHAT
         try:
             reply = await self._upstream.post(engine, sending, delivery.recording.attempts)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 
 from reef.engines.upstream import why
 from reef.errors import ReefError
+from reef.gateway.again import Held
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem, ReplyFacts
 from reef.gateway.streaming import StreamCopy
@@ -48,17 +49,30 @@ async def deliver_stream(
     found: CIMultiDict[str],
     bridge: Bridge | None = None,
 ) -> web.StreamResponse:
-    """Relay `reply` to its end, with the headers `found`; through `bridge` when there is one. Raises ClientGone."""
+    """Relay `reply` to its end, with the headers `found`; through `bridge` when there is one.
+
+    Raises ClientGone, BrokenOff.
+    """
     delivery.stream = copy
-    await delivery.begin(reply.status, found)
+    held = Held() if delivery.asks_again else None
+    if held is None:
+        await delivery.begin(reply.status, found)
     try:
         while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
+            if held is not None:
+                if not (piece := held.take(piece)):
+                    continue
+                held = None
+                await delivery.begin(reply.status, found)
             for part in _turns(piece):
                 await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
                 if len(piece) > _TURN_BYTES:
                     # The other streams' events come first: they are few.
                     await asyncio.sleep(0)
+        if held is not None:
+            await delivery.begin(reply.status, found)
+            await _pass_on(delivery, copy, held.rest() if bridge is None else bridge.feed(held.rest()), bridge)
         if bridge is not None:
             await _pass_on(delivery, copy, bridge.finish(), bridge)
     except ClientGone:
@@ -124,5 +138,8 @@ async def _broken(delivery: Delivery, message: str, state: State = "failed") -> 
     """The upstream broke off: the client is told in the stream, unless the stream had ended already."""
     if delivery.recording.settled:
         return await delivery.finish()
+    problem = Problem(502, message, "api_error", "upstream_broke_off")
+    if delivery.response is None:
+        return await delivery.refused(problem)
     await delivery.settle(delivery.end(state, delivery.said(), message))
-    return await delivery.break_off(Problem(502, message, "api_error", "upstream_broke_off"))
+    return await delivery.break_off(problem)

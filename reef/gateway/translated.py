@@ -14,9 +14,10 @@ from multidict import CIMultiDict
 from reef.engines.upstream import why
 from reef.errors import ReefError, UpstreamFailed
 from reef.gateway import encodings, headers
+from reef.gateway.again import BrokenOff
 from reef.gateway.bodies import joined
 from reef.gateway.delivery import Delivery
-from reef.gateway.dialect import Problem
+from reef.gateway.dialect import BROKEN_OFF, Problem
 from reef.gateway.dialects import DIALECT_OF
 from reef.gateway.lenient import dump
 from reef.gateway.streamed import Bridge, deliver_stream
@@ -32,7 +33,10 @@ T = TypeVar("T")
 async def deliver_translated(
     delivery: Delivery, reply: aiohttp.ClientResponse, exchange: Exchange, keep_raw: bool
 ) -> web.StreamResponse:
-    """Translate `reply` to its end: a stream as it comes, anything else when it is whole. Raises ClientGone."""
+    """Translate `reply` to its end: a stream as it comes, anything else when it is whole.
+
+    Raises ClientGone, BrokenOff.
+    """
     found = headers.returned(reply.headers)
     for name in ("content-encoding", "etag", "content-md5", "digest"):
         found.popall(name, None)
@@ -67,6 +71,8 @@ async def _deliver_whole(
     try:
         body, ended = await asyncio.to_thread(_guarded, read) if len(received) > LARGE else _guarded(read)
     except ReefError as error:
+        if error.message == BROKEN_OFF and delivery.asks_again:
+            raise BrokenOff from None
         return await delivery.refused(_failed(error.message, "untranslatable"))
     return await deliver_body(delivery, reply.status, found, body, ended)
 

@@ -35,11 +35,14 @@ class Script:
         count, _, gap = self.words.get("paced", "").partition(" ")
         self.pieces = int(count or 0)
         self.gap = _seconds(gap)
+        self.broken_off = number <= int(self.words.get("abort", 0))
         self.after_tool = self.messages[-1].get("role") == "tool"
 
     @property
     def text(self) -> str:
         """The whole reply text."""
+        if self.broken_off and "say" not in self.words:
+            return ""
         proposal = self._proposal()
         if proposal is not None:
             return proposal
@@ -68,6 +71,8 @@ class Script:
 
     @property
     def finish_reason(self) -> str:
+        if self.broken_off:
+            return "abort"
         if "length" in self.words:
             return "length"
         return "tool_calls" if self.tool_call else "stop"

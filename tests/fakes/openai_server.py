@@ -18,6 +18,8 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[die after 3]]           cut the connection after that many chunks (not streaming: in the middle of the body)
     [[no done]]               end the stream cleanly without `[DONE]`
     [[no finish]]             end it without a finish reason either
+    [[abort 2]]               break the reply off, as a loading engine does, while the server has had at most that
+                              many calls; with `[[say TEXT]]` in the middle of it
     [[length]]                finish reason `length`
     [[prompt 2051]] [[cached 9]] [[completion 3]]   what the usage says
     [[error first]]           a 200 stream whose first event is an error

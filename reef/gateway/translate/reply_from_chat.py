@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reef.gateway.dialect import error_message
+from reef.gateway.dialect import BROKEN_OFF, error_message
 from reef.gateway.lenient import dump
 from reef.gateway.translate import seals
 from reef.gateway.translate.errors import failure_of
@@ -85,7 +85,7 @@ class ChatReader:
             return []
         self._given_up = True
         if self._finish in _BROKEN:
-            return [Failure("the model server broke the reply off")]
+            return [Failure(BROKEN_OFF)]
         return [End(_FINISH.get(self._finish, "stop"), self._usage, self._stop_sequence)]
 
     def _note(self, choice: Json) -> None:

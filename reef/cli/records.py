@@ -153,6 +153,9 @@ def _facts(row: dict[str, Any]) -> list[str]:
         ("request", [size(row.get("request_bytes")), OUT.line(row.get("preview"), 100)]),
         ("reply", [size(row.get("response_bytes")), OUT.line(row.get("answer_preview"), 100)]),
     ]
+    if row.get("follows"):
+        earlier = row.get("follows_record") or "the earlier part of the conversation was not recorded"
+        facts.append(("follows", [OUT.line(row["follows"], 100), earlier]))
     if row.get("error"):
         facts.append(("error", [OUT.paint(OUT.line(row["error"]), "failed")]))
     if row.get("prompt_cut"):

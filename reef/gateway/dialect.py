@@ -61,6 +61,8 @@ class RequestFacts:
     """The beginning of its system prompt; empty for a very large request."""
     max_tokens: int | None = None
     """The longest reply that it takes."""
+    follows: str | None = None
+    """The server's name of an earlier reply that it goes on from without repeating the conversation."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,8 @@ class ReplyFacts:
     cached_tokens: int | None = None
     bad_arguments: tuple[str, ...] = ()
     """Names of the tools that are called with arguments that are not JSON."""
+    name: str | None = None
+    """The server's name of the reply, where a later request may go on from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +218,11 @@ def error_message(reply: Mapping[str, Any]) -> str:
 def count(value: Any) -> int | None:
     """`value` when it is a whole number, as the counts of a usage are."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def short_text(value: Any, longest: int = 256) -> str | None:
+    """`value` when it is a text that is neither empty nor longer than a name is."""
+    return storable(value) if isinstance(value, str) and 0 < len(value) <= longest else None
 
 
 def first_line(text: str) -> str:

@@ -254,6 +254,7 @@ class Gateway:
             load_id=engine.load_id,
             side_call=call.side_call or not dialect.trainable or is_side_call(facts, request.headers),
             preview=facts.preview or None,
+            follows=facts.follows,
             tags=headers.tags(request.headers),
             redact=self._settings.records.redact,
         )

@@ -32,7 +32,7 @@ def messages_sketch(body: bytes) -> dict[str, Any]:
 def responses_sketch(body: bytes) -> dict[str, Any]:
     """A responses reply: its items and the small values beside them."""
     places = scan.members(body)
-    reply = _values(body, places, ("status", "error", "usage", "incomplete_details"))
+    reply = _values(body, places, ("id", "status", "error", "usage", "incomplete_details"))
     return reply | {"output": _listed(body, places.get("output"), _part)}
 
 

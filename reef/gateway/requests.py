@@ -22,6 +22,7 @@ _SMALL = (
     "metadata",
     "prompt_cache_key",
     "session_id",
+    "previous_response_id",
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",

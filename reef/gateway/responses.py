@@ -7,7 +7,7 @@ from typing import Any
 from reef.engines.engine import RESPONSES
 from reef.gateway import requests
 from reef.gateway.chat import openai_error
-from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in
+from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in, short_text
 from reef.gateway.lenient import dump, storable
 from reef.gateway.named import ends, framed
 from reef.gateway.reply_sketch import responses_sketch
@@ -38,6 +38,7 @@ class ResponsesDialect:
             tools=requests.listed(request.get("tools")),
             system=requests.system_text(request.get("instructions")) or _developer(conversation),
             max_tokens=requests.small_number(request.get("max_output_tokens")),
+            follows=short_text(request.get("previous_response_id")),
         )
 
     def with_model(self, body: bytes, model: str) -> bytes:

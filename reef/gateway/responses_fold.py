@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
+from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line, short_text
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.named import with_receipt
@@ -189,6 +189,7 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
     details = reply.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
     facts.finish_reason = reason if isinstance(reason, str) else status if isinstance(status, str) else None
+    facts.name = short_text(reply.get("id"))
     output = reply.get("output")
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     texts = [content_text(item.get("content")) for item in items if item.get("type") == "message"]

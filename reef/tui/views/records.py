@@ -136,6 +136,8 @@ def facts(record: Json) -> list[Line]:
         sent, counted = figures.count(record.get("expected_tokens")), figures.count(record.get("prompt_tokens"))
         told = f"the server has likely cut the prompt: about {sent} tokens sent, {counted} counted"
         lines.append(Line.of((told, "accent")))
+    if record.get("earlier_note"):
+        lines.append(Line.of((cells.line(record["earlier_note"], 200), "accent")))
     if record.get("redactions"):
         lines.append(Line.of((f"{figures.many(int(record['redactions']), 'key')} redacted · not trainable", "accent")))
     return lines

@@ -434,6 +434,8 @@ run_tests() {
     leave
     cd "$HERE"
     PATH=$TESTS/bin:$PATH
+    # The tests start many hundred interpreters: without bytecode each of them would compile the sources again.
+    unset PYTHONDONTWRITEBYTECODE
     BROKEN=
     check "ruff check" ruff check --quiet .
     check "ruff format" ruff format --quiet --check .

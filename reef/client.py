@@ -62,13 +62,13 @@ class Client:
         self.paths = paths
         self.url: str = discovery["url"]
         headers = {"user-agent": f"reef/{__version__}"}
-        if in_session():
+        self._inside = in_session()
+        if self._inside:
             # A header can only take rights away: whoever is inside an agent's session reports as the agent.
             headers["x-reef-agent"] = "1"
-            if os.environ.get(SESSION_VARIABLE):
-                headers["authorization"] = f"Bearer {os.environ[SESSION_VARIABLE]}"
+            self._secret = os.environ.get(SESSION_VARIABLE)
         else:
-            headers["authorization"] = f"Bearer {read_person_key(paths)}"
+            self._secret = read_person_key(paths)
         # trust_env would send loopback calls through a proxy of the person's environment.
         timeout = httpx.Timeout(60, connect=5)
         self._http = httpx.Client(
@@ -111,7 +111,7 @@ class Client:
     # status
 
     def status(self) -> Json:
-        return self._json("GET", "/reef/status")
+        return self._json("GET", "/reef/status", anyone=True)
 
     def stop(self, now: bool = False) -> Json:
         """Ask the daemon to stop; `now` cuts running calls. `wait_stopped` says when it is gone."""
@@ -134,7 +134,7 @@ class Client:
     # scenarios and versions
 
     def scenarios(self) -> Json:
-        return self._json("GET", "/reef/scenarios")
+        return self._json("GET", "/reef/scenarios", anyone=True)
 
     def create_scenario(
         self, name: str, recipe: str | None = None, engine: str | None = None, adapter: str | None = None
@@ -252,7 +252,7 @@ class Client:
         return self._lines("/reef/harness/install", body | {"environment": fetching.of_caller()})
 
     def adapters(self) -> Json:
-        return self._json("GET", "/reef/harness/adapters")
+        return self._json("GET", "/reef/harness/adapters", anyone=True)
 
     def install_agent(self, name: str) -> Iterator[Json]:
         """Install the agent's own program: `{"progress": …}` objects, then `{"installed": …}`."""
@@ -298,7 +298,10 @@ class Client:
         body: Json | None = None,
         timeout: float | None = None,
         any_version: bool = False,
+        anyone: bool = False,
     ) -> Iterator[httpx.Response]:
+        """One exchange. `anyone`: what each program of this machine may ask, so that a session's token, which opens
+        that session's routes and no other, is left out."""
         import httpx
 
         theirs = self.discovery.get("version")
@@ -306,6 +309,8 @@ class Client:
             message = f"the daemon is reef {theirs}, this command is reef {__version__}"
             raise Conflict(message, "reef down && reef up")
         headers = {} if scenario is None else {"x-reef-scenario": scenario.encode("utf-8", "replace").decode("latin-1")}
+        if self._secret and not (anyone and self._inside):
+            headers["authorization"] = f"Bearer {self._secret}"
         streaming = path == "/reef/events" or path.startswith(("/reef/agents/", "/reef/harness/install"))
         wait = httpx.Timeout(None if streaming else timeout or 60, connect=5)
         try:

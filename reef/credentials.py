@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote_plus, urlsplit
 
@@ -66,8 +67,19 @@ _TRIGGERS: tuple[tuple[bytes, re.Pattern[bytes], frozenset[str]], ...] = (
 _PIECE = 256 * 1024
 _OVERLAP = 32 * 1024
 
+# Where bytes come in pieces, a piece is cut between words; in a long row of letters without a blank, between whatever
+# no pattern takes for a part of a key.
+_WORD = bytes(range(0x21, 0x7F))
+_KEY = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+_LONG_WORD = 4096
+_ENDLESS_WORD = 64 * 1024
+_BEGIN = b"-----BEGIN "
+_WHOLE = re.compile(rb"-----BEGIN [^-]*-----[^-]*-----END [^-]*-----")
+
 # Shorter ones are words that stand in every other text, and so are the names that keyless servers are given for a key.
 _LEAST_SECRET = 8
+_NAME = 64
+"""Up to this many characters a text is likely a name that comes again."""
 _PLACEHOLDERS = frozenset({"lm-studio", "lmstudio", "no-api-key", "no-key-required", "not-needed", "placeholder"})
 _SECRET = b"[redacted:secret]"
 
@@ -76,6 +88,8 @@ class Held:
     """The secrets of one process. They are added while it starts and as its engines are made, and never taken out."""
 
     def __init__(self) -> None:
+        self.version = 0
+        """Grows with every secret that is added: what was clean before may hold it."""
         # Replaced as one: other threads look while an engine is made.
         self._known: tuple[tuple[bytes, ...], re.Pattern[bytes] | None] = ((), None)
 
@@ -88,6 +102,7 @@ class Held:
         # The longest first, so that no form of it is left in pieces.
         known = tuple(sorted(forms.union(self._known[0]), key=lambda form: (-len(form), form)))
         self._known = known, re.compile(b"|".join(re.escape(form) for form in known)) if known else None
+        self.version += 1
 
     def add_address(self, url: str) -> None:
         """Keep out what `url` holds: a password, or a user name that stands alone, and the values of its query."""
@@ -109,8 +124,10 @@ class Held:
     def cut(self, body: bytes) -> tuple[bytes, int]:
         """`body` with every secret replaced, and how many there were; the same object when there was none."""
         known, pattern = self._known
-        if pattern is not None and any(_stands_in(body, form) for form in known):
-            return _replace(pattern, _SECRET, body)
+        for form in known:
+            if form in body if len(body) <= _PIECE else _stands_in(body, form):
+                assert pattern is not None
+                return _replace(pattern, _SECRET, body)
         return body, 0
 
 
@@ -161,8 +178,44 @@ def redact(body: bytes, shaped: bool = True) -> tuple[bytes, int]:
 
 def clean(text: str, shaped: bool = True) -> str:
     """`text` as it may be kept: credentials cut out as `redact` does, half surrogate pairs as `?`."""
+    return _clean_again(text, shaped, HELD.version) if len(text) <= _NAME else _clean(text, shaped)
+
+
+def _clean(text: str, shaped: bool) -> str:
     changed, count = redact(text.encode("utf-8", "replace"), shaped)
     return changed.decode("utf-8", "replace") if count or not text.isascii() else text
+
+
+# A row is mostly made of names that stand in every other row too: a scenario, a model, a route.
+@lru_cache(maxsize=1024)
+def _clean_again(text: str, shaped: bool, version: int) -> str:
+    return _clean(text, shaped)
+
+
+class Sieve:
+    """Cuts credentials out of bytes that come in pieces; what may be the beginning of one waits for what follows."""
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What can be passed on by now, redacted."""
+        data = self._waiting + piece
+        end = len(data.rstrip(_WORD))
+        if len(data) - end > _LONG_WORD:
+            end = len(data.rstrip(_KEY))
+        if len(data) - end > _ENDLESS_WORD:
+            end = len(data)
+        begin = data.rfind(_BEGIN, 0, end)
+        if begin >= 0 and len(data) - begin < _ENDLESS_WORD and not _WHOLE.match(data, begin, end):
+            end = begin
+        self._waiting = data[end:]
+        return redact(data[:end])[0]
+
+    def rest(self) -> bytes:
+        """What is left when nothing more comes."""
+        data, self._waiting = self._waiting, b""
+        return redact(data)[0]
 
 
 def clean_json(value: Any) -> Any:
@@ -197,8 +250,6 @@ def _forms(secret: str) -> set[bytes]:
 
 
 def _stands_in(body: bytes, form: bytes) -> bool:
-    if len(body) <= _PIECE:
-        return form in body
     return any(body.find(form, start, start + _PIECE + _OVERLAP) >= 0 for start in range(0, len(body), _PIECE))
 
 

@@ -13,13 +13,15 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from reef.errors import DaemonUnreachable, Failed, ReefError, from_json
-from reef.paths import Paths, ensure_private
+from reef.paths import Paths, ensure_private, unusable
 
 if TYPE_CHECKING:
     import ssl
@@ -33,9 +35,21 @@ _WRAPPER_MODULE = b"reef.harness.wrapper"
 def read_person_key(paths: Paths) -> str:
     """The key that proves the person of this home. Raises DaemonUnreachable when no daemon has made it yet."""
     try:
-        return paths.person_key.read_text(encoding="ascii").strip()
+        return read_secret(paths.person_key)
     except FileNotFoundError:
         raise DaemonUnreachable("this home has no person key yet", "reef up") from None
+
+
+def read_secret(path: Path) -> str:
+    """The one line of a file with a secret of this home. Raises FileNotFoundError, and Failed for what is no secret."""
+    try:
+        found = path.read_bytes().strip()
+    except OSError as error:
+        raise unusable(error, "a key of this home cannot be read") or error from None
+    text = found.decode("ascii", "replace")
+    if not found.isascii() or not text.isprintable():
+        raise Failed(f"{path} holds no key (without the file a new one is made)", f"rm {path} && reef up")
+    return text
 
 
 def read_discovery(paths: Paths) -> Json | None:
@@ -44,7 +58,17 @@ def read_discovery(paths: Paths) -> Json | None:
         found = json.loads(paths.discovery.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("url"), str) else None
+    except OSError as error:
+        raise unusable(error, "the daemon cannot be looked for") or error from None
+    return found if isinstance(found, dict) and isinstance(found.get("pid"), int) and _is_address(found) else None
+
+
+def _is_address(found: Json) -> bool:
+    try:
+        parts = urlsplit(found["url"])
+        return parts.scheme == "http" and bool(parts.hostname) and bool(parts.port)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return False
 
 
 def is_ours(discovery: Json, paths: Paths, timeout_s: float = 5) -> bool:
@@ -93,29 +117,34 @@ def start_daemon(
     Returns the discovery facts; raises the error that the daemon itself ended with, or DaemonUnreachable after `wait_s`
     seconds.
     """
-    ensure_private(paths.state)
+    try:
+        ensure_private(paths.state)
+    except OSError as error:
+        raise unusable(error, "the daemon cannot start") or error from None
     left_out = (SESSION_VARIABLE, "REEF_SESSION_ID", "REEF_VERSION", "REEF_TREE", "REEF_WRAPPER", "REEF_SCENARIO")
     env = {name: value for name, value in os.environ.items() if name not in left_out}
     env["REEF_SERVE"] = json.dumps({"flags": [], "deployment": None} | serve | {"foreground": False})
-    complaints = paths.state / f".start-{os.getpid()}"
-    try:
-        with complaints.open("wb") as errors:
-            complaints.chmod(0o600)
-            child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "reef.daemon"],
-                env=env,
-                cwd=paths.state,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                start_new_session=True,
-            )
+    with _nameless() as complaints:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "reef.daemon"],
+            env=env,
+            cwd=paths.state,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            start_new_session=True,
+        )
         found = _wait_started(paths, child, complaints, wait_s)
         if told is not None and found["pid"] == child.pid:
             told(_started(found))
         return found
-    finally:
-        complaints.unlink(missing_ok=True)
+
+
+def _nameless() -> IO[bytes]:
+    """A file without a name for what a daemon says before it answers: in memory, so that a full disk can be told."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("reef-start"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _started(found: Json) -> list[str]:
@@ -124,12 +153,13 @@ def _started(found: Json) -> list[str]:
     return ["daemon started", str(found["url"]), f"engine {named} ({engine.get('reason')})"]
 
 
-def _wait_started(paths: Paths, child: subprocess.Popen[bytes], complaints: Path, wait_s: float) -> Json:
+def _wait_started(paths: Paths, child: subprocess.Popen[bytes], complaints: IO[bytes], wait_s: float) -> Json:
     deadline = time.monotonic() + wait_s
     while time.monotonic() < deadline:
         ended = child.poll()
         if ended:
-            raise _start_error(complaints.read_text(encoding="utf-8", errors="replace"), ended)
+            complaints.seek(0)
+            raise _start_error(complaints.read().decode("utf-8", "replace"), ended)
         found = running(paths)
         if found is not None and (ended == 0 or found["pid"] == child.pid):
             return found

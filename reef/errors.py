@@ -148,6 +148,7 @@ def from_json(status: int, body: object) -> ReefError:
     if not isinstance(error, dict) or not isinstance(error.get("message"), str):
         return Failed(f"the daemon answered with status {status}")
     hint = error.get("hint")
-    by_code = {kind.code: kind for kind in _family(ReefError)}
+    # A class without a code of its own is a special case of its parent, and may be made in another way.
+    by_code = {kind.code: kind for kind in _family(ReefError) if "code" in vars(kind)}
     kind = by_code.get(str(error.get("code")), Failed)
     return kind(error["message"], hint if isinstance(hint, str) else None)

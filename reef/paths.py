@@ -6,13 +6,17 @@ macOS alike. Folders are made 0700, secrets 0600.
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reef.errors import NotFound
+from reef.errors import Failed, NotFound
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP})
 
 
 @dataclass(frozen=True)
@@ -150,3 +154,20 @@ def search(kind: str, paths: Paths) -> list[Path]:
     """The folders that may hold `recipes` or `adapters`, the user's own first."""
     own = paths.config / kind
     return [own, bundled(kind)] if own.is_dir() else [bundled(kind)]
+
+
+def unusable(error: OSError, what: str) -> Failed | None:
+    """A full disk, or a place that cannot be used, as the sentence for a person; None for every other error.
+
+    `what` begins the sentence: `reef cannot start`.
+    """
+    named = error.filename2 or error.filename
+    reason = (error.strerror or "it cannot be used").lower()
+    if error.errno in _FULL and not isinstance(named, str | Path):
+        # A write names no file.
+        return Failed(f"{what}: {reason}", "df -h")
+    if error.errno not in _FULL | _CLOSED or not isinstance(named, str | Path):
+        return None
+    place = Path(named)
+    hint = f"df -h {place.parent}" if error.errno in _FULL else f"ls -ld {place.parent} {place}"
+    return Failed(f"{what}: {place}: {reason}", hint)

@@ -104,6 +104,7 @@ def _unknown_command(name: str) -> ReefError:
 
 def _as_reef_error(error: Exception, argv: list[str]) -> ReefError:
     from reef.errors import Failed, Interrupted, ReefError, UsageError
+    from reef.paths import unusable
 
     if isinstance(error, ReefError):
         return error
@@ -111,6 +112,9 @@ def _as_reef_error(error: Exception, argv: list[str]) -> ReefError:
         return Interrupted("stopped")
     if _is_a(error, "UsageError"):
         return UsageError(_usage_sentence(error), _help_command(argv))
+    problem = unusable(error, "the command cannot go on") if isinstance(error, OSError) else None
+    if problem is not None:
+        return problem
     return Failed(f"reef met a fault of its own: {type(error).__name__}: {_first_line(error)}", _kept(error))
 
 

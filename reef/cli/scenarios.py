@@ -52,6 +52,11 @@ def list_scenarios(json: JsonOption = False) -> None:
         )
     for line in OUT.table(["scenario", "version", "recipe", "agent", "engine", "created"], cells):
         output.data(line)
+    for row in rows:
+        if row.get("problem"):
+            output.say(
+                f"{ERR.paint('warning:', 'needs')} {OUT.line(row['name'])} is broken: {ERR.line(row['problem'])}"
+            )
 
 
 @command(

@@ -55,6 +55,7 @@ def _engine(engine: dict[str, Any]) -> str:
 def _scenario(row: dict[str, Any]) -> str:
     pending = ", ".join(f"v{number}" for number in row.get("pending") or [])
     facts = [
+        OUT.paint(f"{OUT.symbol('✗')} broken: {OUT.line(row['problem'])}", "failed") if row.get("problem") else None,
         f"v{row['head']}" if row.get("head") else "no version yet",
         OUT.paint(f"{pending} pending, needs you", "needs") if pending else None,
         f"recipe {OUT.line(row['recipe'])}" if row.get("recipe") else None,

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 from reef.errors import ReefError, UsageError
-from reef.paths import Paths
+from reef.paths import Paths, unusable
 
 _TAKEN = ("REEF_TOKEN", "REEF_UPSTREAM_API_KEY", "REEF_MULTIMODAL_API_KEY", "REEF_SESSION", "REEF_SESSION_ID")
 
@@ -27,9 +27,13 @@ def main() -> int:
         foreground = bool(wanted.get("foreground", True))
         return _serve(wanted, foreground)
     except ReefError as error:
-        sys.stderr.write(_told(error, foreground) + "\n")
-        sys.stderr.flush()
-        return error.exit_code
+        return _end(error, foreground)
+    except OSError as error:
+        # Any file of the home may be the first one that a full disk or a closed folder refuses.
+        problem = unusable(error, "the daemon cannot go on")
+        if problem is None:
+            raise
+        return _end(problem, foreground)
 
 
 def _serve(wanted: dict[str, Any], foreground: bool) -> int:
@@ -62,6 +66,12 @@ def _wanted() -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UsageError("REEF_SERVE does not hold a JSON object", "reef serve")
     return found
+
+
+def _end(error: ReefError, foreground: bool) -> int:
+    sys.stderr.write(_told(error, foreground) + "\n")
+    sys.stderr.flush()
+    return error.exit_code
 
 
 def _told(error: ReefError, foreground: bool) -> str:

@@ -1,10 +1,11 @@
-"""What the settings choose by name must be there and whole before a daemon starts with it: adapter and recipe."""
+"""What the settings choose must be there and whole before a daemon starts with it: adapter, recipe, model server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from reef.config import Resolved
+from reef.engines.upstream import base_address
 from reef.errors import ConfigError, NotFound, ReefError
 from reef.harness.adapter import load_adapter
 from reef.learning.check import check_keys
@@ -15,6 +16,8 @@ from reef.paths import Paths
 def check_chosen(resolved: Resolved, environ: Mapping[str, str], paths: Paths) -> None:
     """Raises ConfigError that names the setting and its place."""
     settings = resolved.settings
+    if settings.inference.upstream_url:
+        base_address(settings.inference.upstream_url)
     try:
         load_adapter(settings.harness.adapter, paths)
     except NotFound as error:

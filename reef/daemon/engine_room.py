@@ -139,8 +139,12 @@ def parse_spec(spec: str) -> dict[str, Any]:
     strange = sorted(set(found) - {"url", "model", "key_env"})
     if strange or not all(isinstance(value, str) for value in found.values()):
         raise InvalidInput(f"'engine' takes strings for url, model and key_env (given: {', '.join(strange)})", hint)
-    parts = urlsplit(found["url"])
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(found["url"])
+        named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        named = False
+    if not named:
         raise InvalidInput("the 'url' of 'engine' is not an http address", hint)
     if parts.query or "@" in parts.netloc:
         raise InvalidInput("the 'url' of 'engine' may hold no key; name its variable in 'key_env'", hint)

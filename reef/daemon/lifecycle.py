@@ -30,6 +30,12 @@ from reef.paths import Paths
 
 log = logging.getLogger("reef.daemon")
 _LAST_WORDS_S = 2.0
+TURN_S = 0.0005
+"""How long a thread may keep the interpreter from the loop.
+
+With Python's own 5 ms, a thread that reads a large body holds up every turn of the loop by that much, and an event of a
+stream beside it takes many turns.
+"""
 
 
 class Daemon:
@@ -145,6 +151,7 @@ def serve(start: Start, paths: Paths) -> int:
             sys.stdout.write(f"already running · {found['url']} · pid {found['pid']}\n")
             sys.stdout.flush()
         return 0
+    sys.setswitchinterval(TURN_S)
     try:
         listening = take_address(resolved.settings.reef.host, port_wish(resolved))
         # Not `asyncio.run`: its end waits for threads, and one may be waiting for an install.

@@ -47,6 +47,8 @@ def log_to(path: Path, foreground: bool) -> None:
         handlers.append(terminal)
     for each in handlers:
         each.setFormatter(_Formatter())
+    # A log that cannot be written, as on a full disk, is no reason to write a traceback beside it.
+    logging.raiseExceptions = False
     logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
     # Both write request lines and header values at their own levels.
     for name in ("aiohttp.access", "httpx", "httpcore"):

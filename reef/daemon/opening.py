@@ -11,6 +11,7 @@ import logging
 from typing import Any
 
 from reef.config import Resolved
+from reef.daemon.belonging import find_broken, refuse_other_database
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
 from reef.daemon.house import House
@@ -47,6 +48,7 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     engines = EngineRoom(resolved.settings, paths, writer)
     scenarios = Scenarios(writer, publisher, resolved.settings, paths, engines.check)
     await scenarios.load()
+    await refuse_other_database(scenarios, repository, paths)
     try:
         await scenarios.create(DEFAULT)
     except ReefError as error:
@@ -83,5 +85,6 @@ async def _recover(house: House) -> None:
     for sentence in await house.publisher.recover():
         log.info("%s", sentence)
     await house.scenarios.finish_half_made()
+    await find_broken(house.scenarios, house.publisher, house.repository)
     for name, number in await house.supervisor.start():
         log.warning("step %d of %s was running when the last daemon ended; it is failed now", number, name)

@@ -38,6 +38,7 @@ async def queue_ask(request: web.Request) -> web.Response:
     house, scenario, caller = house_of(request), asked_scenario(request), caller_of(request)
     body = await json_body(request)
     require_learning(scenario)
+    house.publisher.require(scenario.name)
     wish = read_wish(body)
     given = body.get("agent_record_id")
     if given is not None and not is_id(given):

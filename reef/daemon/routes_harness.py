@@ -50,6 +50,7 @@ async def manifest(request: web.Request) -> web.Response:
 async def _chosen(house: House, scenario: Scenario, release_id: str | None) -> Json:
     if release_id:
         return await find_version(house, scenario.name, release_id)
+    house.publisher.require(scenario.name)
     head = await house.publisher.head(scenario.name)
     return await find_version(house, scenario.name, head.release_id)
 

@@ -49,6 +49,7 @@ async def create_scenario(request: web.Request) -> web.Response:
 
 def _row(house: House, scenario: Scenario) -> dict[str, Any]:
     head = house.publisher.head_now(scenario.name)
+    problem = house.publisher.problem_now(scenario.name)
     return {
         "name": scenario.name,
         "recipe": scenario.recipe,
@@ -57,7 +58,8 @@ def _row(house: House, scenario: Scenario) -> dict[str, Any]:
         "version": head.number if head else None,
         "release_id": head.release_id if head else None,
         "created_at": scenario.created_at,
-        "state": "ready" if scenario.ready else "creating",
+        "state": "broken" if problem else "ready" if scenario.ready else "creating",
+        "problem": problem,
     }
 
 

@@ -44,7 +44,7 @@ async def status(request: web.Request) -> web.Response:
         house.reading(lambda reader: reader.counts()),
         asyncio.to_thread(_agents, house),
     )
-    scenarios = counts["scenarios"]
+    scenarios = [row | {"problem": house.publisher.problem_now(row["name"])} for row in counts["scenarios"]]
     needs_you = [
         {"kind": "pending_version", "scenario": row["name"], "version": version}
         for row in scenarios

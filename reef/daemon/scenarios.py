@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from reef.config import Settings, canonical_recipe
+from reef.credentials import find_credentials
 from reef.daemon.served import ServedVersions
 from reef.errors import Conflict, InvalidInput, NotFound, ReefError
 from reef.harness.adapter import base_entries, load_adapter
@@ -132,6 +133,11 @@ class Scenarios:
                     del self._rows[scenario.name.casefold()]
 
     async def _begin(self, name: str, recipe: str | None, engine: str | None, adapter: str | None) -> Scenario:
+        # Both are used as they are stored, so a credential in one is refused and not cut out.
+        if find_credentials(name):
+            raise InvalidInput("this name of a scenario is shaped like a credential", "use 'my-harness'")
+        if find_credentials(engine or ""):
+            raise InvalidInput("'engine' may hold no key; name its variable in 'key_env'", "reef scenarios create")
         own = self._settings.recipe
         chosen = canonical_recipe(recipe or own.implementation)
         await asyncio.to_thread(manifest, chosen, self._paths)
@@ -141,6 +147,10 @@ class Scenarios:
             self._check_engine(engine)
         # The keys in the settings are those of the daemon's recipe, and were checked as such.
         config = dict(own.config) if chosen == own.implementation else {}
+        # A value that may not be stored is taken from the settings at every step.
+        config = {
+            key: value for key, value in config.items() if not find_credentials(json.dumps({key: value}, default=str))
+        }
 
         def write(conn: sqlite3.Connection) -> Scenario:
             rows.add_scenario(conn, name, recipe=chosen, adapter=agent, engine=engine, config=config)

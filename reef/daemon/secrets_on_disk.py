@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reef.config import Settings
 from reef.credentials import hold
+from reef.discovery import read_secret
 from reef.paths import Paths, write_atomic
 
 
@@ -34,7 +35,7 @@ def tokens(settings: Settings, paths: Paths) -> list[str]:
 def _kept(path: Path) -> str:
     if path.is_file():
         path.chmod(0o600)
-        found = path.read_text(encoding="ascii").strip()
+        found = read_secret(path)
         if found:
             return found
     made = secrets.token_hex(32)

@@ -9,14 +9,19 @@ import sqlite3
 from collections.abc import Mapping
 
 from reef.versions import catalog
-from reef.versions.catalog import Version
-from reef.versions.publish import Proposal, Publisher
+from reef.versions.catalog import Rows, Version
+from reef.versions.publish import Proposal, Publisher, Writer
+from reef.versions.repository import Repository, VersionsDamaged
 
 
 class ServedVersions(Publisher):
     """A publisher that remembers the heads."""
 
-    _heads: dict[str, Version]
+    def __init__(self, writer: Writer, repository: Repository, rows: Rows) -> None:
+        super().__init__(writer, repository, rows)
+        self._heads: dict[str, Version] = {}
+        self._broken: dict[str, str] = {}
+        """Release to why the repository does not give it."""
 
     async def load(self) -> None:
         """Read the head of every scenario; called once, at start."""
@@ -25,6 +30,31 @@ class ServedVersions(Publisher):
     def head_now(self, scenario: str) -> Version | None:
         """The version that `scenario` serves, None before its base."""
         return self._heads.get(scenario)
+
+    def problem_now(self, scenario: str) -> str | None:
+        """Why what `scenario` serves cannot be had from the repository, None when it can or was not looked at."""
+        head = self._heads.get(scenario)
+        return None if head is None else self._broken.get(head.release_id)
+
+    def require(self, scenario: str) -> None:
+        """Raises VersionsDamaged when what `scenario` serves cannot be had."""
+        problem = self.problem_now(scenario)
+        if problem is not None:
+            raise VersionsDamaged(
+                f"the versions of scenario {scenario!r} are broken: {problem};"
+                " put versions.git and reef.db back from one backup, or go back to an older version",
+                f"reef versions list --scenario {scenario}",
+            )
+
+    async def look(self, scenario: str) -> str | None:
+        """Find out whether what `scenario` serves can be had; the sentence of `problem_now`."""
+        found = await self.broken(scenario)
+        head = self._heads.get(scenario)
+        if head is not None:
+            self._broken.pop(head.release_id, None)
+            if found is not None:
+                self._broken[head.release_id] = found
+        return found
 
     async def create_base(
         self, scenario: str, files: Mapping[str, bytes], summary: str = "the base of this scenario"

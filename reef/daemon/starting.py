@@ -33,23 +33,20 @@ def understand(wanted: Mapping[str, Any], environ: Mapping[str, str], paths: Pat
 
     Raises ConfigError, and CredentialMissing when it is to be made again and a secret of the last one is not set.
     """
-    start = _read(wanted, environ, paths)
-    check_chosen(start.resolved, environ, paths)
-    return start
-
-
-def _read(wanted: Mapping[str, Any], environ: Mapping[str, str], paths: Paths) -> Start:
     if wanted.get("again"):
         last = last_serve.recall(paths)
         if last is not None:
             resolved = last_serve.settings_again(last, environ, paths)
+            check_chosen(resolved, environ, paths)
             return Start(resolved, False, False, None, "as the last reef up")
         resolved = load(environ=environ, paths=paths)
+        check_chosen(resolved, environ, paths)
         return Start(resolved, False, False, None, why_chosen(resolved.settings, resolved.origins, paths))
     deployment = Path(wanted["deployment"]) if wanted.get("deployment") else None
     flags = [(str(key), str(text)) for key, text in wanted.get("flags", [])]
     foreground = bool(wanted.get("foreground", True))
     resolved = load(flags, deployment, environ, paths)
+    check_chosen(resolved, environ, paths)
     typed = last_serve.describe(flags, deployment, resolved, environ, paths)
     reason = why_chosen(resolved.settings, resolved.origins, paths)
     return Start(resolved, foreground, foreground or bool(flags) or deployment is not None, typed, reason)

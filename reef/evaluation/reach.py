@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reef.credentials import clean_json
 from reef.errors import Failed, ReefError
 from reef.evaluation import recorder
 from reef.evaluation.markers import Marker, changed_markers, skill_facts
@@ -255,5 +256,5 @@ def _keep(runs: _Runs, folder: Path) -> None:
                 "stdout": run.stdout,
                 "stderr": run.stderr,
             }
-            content = json.dumps(facts, indent=1, ensure_ascii=False).encode()
+            content = json.dumps(clean_json(json.loads(json.dumps(facts))), indent=1, ensure_ascii=False).encode()
             write_atomic(folder / "reach" / f"{side}-{number}.json", content)

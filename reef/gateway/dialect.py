@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from reef.credentials import clean
 from reef.errors import ReefError
 from reef.gateway.lenient import parse, storable
 from reef.gateway.scan import SCAN_ABOVE
 
-PREVIEW_CHARACTERS = 200
+PREVIEW_CHARACTERS = 2_000
+"""More than a record keeps: it is cut again behind the filter, which knows no half of a credential."""
 BROKEN_OFF = "the engine broke the reply off"
 """The error of a reply whose model did not come to an end because its engine stopped it."""
 
@@ -212,7 +214,9 @@ def error_message(reply: Mapping[str, Any]) -> str:
     """The message of an error in a reply or an event, whichever way it is put."""
     error = reply.get("error", reply)
     message = error.get("message") if isinstance(error, dict) else error
-    return message[:500] if isinstance(message, str) and message else "the model server reports an error"
+    # Cut behind the filter: half of a credential has no shape any more.
+    found = clean(message[:5_000])[:500] if isinstance(message, str) else ""
+    return found or "the model server reports an error"
 
 
 def count(value: Any) -> int | None:

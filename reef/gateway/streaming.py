@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from reef.credentials import Sieve
 from reef.gateway.dialect import Dialect
 from reef.gateway.guarded import GuardedFold
 from reef.gateway.recording import Recording
@@ -20,6 +21,8 @@ class StreamCopy:
         self.fold = GuardedFold(dialect.fold())
         self.watch = EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end)
         self._recording = recording
+        # A key that comes word by word must not be written half by half.
+        self._sieve = Sieve()
         self._kept: bytearray | None = bytearray() if keep_raw else None
         self._flushed_at = time.monotonic()
 
@@ -44,6 +47,6 @@ class StreamCopy:
 
     def _flush(self, now: float) -> None:
         self._flushed_at = now
-        said = self.fold.catch_up()
+        said = self._sieve.feed(self.fold.catch_up())
         if not self._recording.settled:
             self._recording.flush(said)

@@ -31,6 +31,7 @@ from reef.paths import Paths, ensure_private, write_atomic
 
 MARK = "# Written by reef; a new install repairs it."
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+_FACTS = {"scenario": str, "adapter": str, "version": int, "release_id": str, "content_id": str, "files": dict}
 SET_BY_WRAPPER = "REEF_WRAPPER_SET"
 """Names the variables that the wrapper script itself set, which the agent must not see."""
 
@@ -129,8 +130,7 @@ def installed(paths: Paths, scenario: str, adapter: str) -> Install:
             f"no harness of scenario {scenario} is installed for {adapter}",
             f"reef versions install --adapter {adapter} --scenario {scenario}",
         )
-    named = {name: facts[name] for name in ("scenario", "adapter", "version", "release_id", "content_id", "files")}
-    return Install(**named, folder=folder)
+    return Install(**{name: facts[name] for name in _FACTS}, folder=folder)
 
 
 def installed_versions(paths: Paths, adapter: str) -> list[dict[str, Any]]:
@@ -191,7 +191,9 @@ def _recorded(folder: Path) -> dict[str, Any] | None:
     if not isinstance(facts, dict):
         return None
     facts.pop("installed_at", None)
-    return facts
+    # One that somebody has edited is no install: the next one puts it right.
+    whole = all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items())
+    return facts if whole and all(isinstance(hash, str) for hash in facts["files"].values()) else None
 
 
 def _hashes(tree: Path) -> dict[str, str]:

@@ -30,7 +30,6 @@ from reef.versions.repository import Repository
 log = logging.getLogger("reef.learning")
 
 EMBEDDED = "embedded"
-_EARLY = {"summary", "mutations", "notes", "metrics"}
 
 
 class Engine(Protocol):
@@ -195,7 +194,7 @@ class Attempt:
             self.progress = phase
 
     async def fields(self, fields: Mapping[str, Any]) -> None:
-        await self._note({name: value for name, value in fields.items() if name in _EARLY})
+        await self._note(fields)
 
     async def episode(self, fields: Mapping[str, Any]) -> None:
         step = self.begun

@@ -186,5 +186,8 @@ def _is_publishing(conn: sqlite3.Connection, scenario: str, step: int) -> bool:
 
 
 def _ran(evaluation: str | None) -> bool:
-    groups = (json.loads(evaluation or "{}") or {}).get("groups") or []
-    return any(group.get("name") != "admission" and group.get("status") in ("pass", "fail") for group in groups)
+    groups = (json.loads(evaluation or "{}") or {}).get("groups")
+    return any(
+        isinstance(group, dict) and group.get("name") != "admission" and group.get("status") in ("pass", "fail")
+        for group in (groups if isinstance(groups, list) else ())
+    )

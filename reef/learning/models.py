@@ -114,12 +114,16 @@ class Model:
         try:
             choice = value["choices"][0]
             content = choice["message"].get("content")
-            usage = value.get("usage") or {}
         except (TypeError, KeyError, IndexError, AttributeError):
             raise UpstreamFailed("the model's answer is no chat completion", "reef status") from None
-        self.budget.spent_tokens += int(usage.get("total_tokens") or 0)
+        usage = value.get("usage")
+        counted = usage if isinstance(usage, Mapping) else {}
+        self.budget.spent_tokens += _count(counted.get("total_tokens"))
+        # Half a surrogate pair is legal in JSON and nowhere else.
+        text = content.encode("utf-8", "replace").decode() if isinstance(content, str) else ""
+        reason = choice.get("finish_reason")
         receipt = response.headers.get("x-reef-agent-record-id")
-        return Reply(content if isinstance(content, str) else "", choice.get("finish_reason"), receipt, usage)
+        return Reply(text, reason if isinstance(reason, str) else None, receipt, counted)
 
     def _note(
         self, body: Mapping[str, Any], response: httpx.Response | None, error: str | None, started: float
@@ -153,6 +157,11 @@ class Models:
             known = ", ".join(sorted(self._named)) or "none"
             raise Refused(f"there is no model named {name!r} in the settings (named: {known})", "reef config show")
         return self._named[name]
+
+
+def _count(value: Any) -> int:
+    """Tokens as a server counts them; what is no count costs nothing."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else 0
 
 
 def _reason(value: Any) -> str:

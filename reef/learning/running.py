@@ -9,12 +9,13 @@ import re
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol
 
 from reef.errors import Failed
 from reef.ids import new_id
-from reef.learning import endings, frames
+from reef.learning import endings, frames, output
 from reef.learning.frames import FrameBroken, Result
 from reef.paths import ensure_private
 
@@ -23,6 +24,7 @@ MAX_LINES = 2_000
 MAX_TEXT = 2_000
 """Characters of one activity line."""
 
+_LAST_WORDS_S = 1.0
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _KIND = re.compile(r"[a-z][a-z_-]{0,23}\Z")
 
@@ -50,6 +52,7 @@ class StepProcess:
         self._folder = folder
         self._environ = environ
         self._process: asyncio.subprocess.Process | None = None
+        self._printed: asyncio.Task[None] | None = None
         self._lines = 0
         self._marker = new_id()
         self._cancelled = False
@@ -61,27 +64,31 @@ class StepProcess:
         Whatever happens, no process of the step is left when this returns or raises.
         """
         ensure_private(self._folder)
+        log = FileIO(self._folder / output.NAME, "a")
         frames_in, frames_out = os.pipe()
         alive_in, alive_out = os.pipe()
+        printed_in, printed_out = os.pipe()
         try:
-            with (self._folder / "output.log").open("ab") as log:
-                self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-P", "-m", "reef.learning.step"),
-                    *("--frames", str(frames_out), "--alive", str(alive_in)),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    cwd=self._folder,
-                    env=child_environment(self._environ) | {endings.MARKER: self._marker},
-                    pass_fds=(frames_out, alive_in),
-                    start_new_session=True,
-                )
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "reef.learning.step"),
+                *("--frames", str(frames_out), "--alive", str(alive_in)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=printed_out,
+                stderr=printed_out,
+                cwd=self._folder,
+                env=child_environment(self._environ) | {endings.MARKER: self._marker},
+                pass_fds=(frames_out, alive_in),
+                start_new_session=True,
+            )
         except BaseException:
-            for handle in (frames_in, frames_out, alive_in, alive_out):
+            log.close()
+            for handle in (frames_in, alive_out, printed_in):
                 os.close(handle)
             raise
-        os.close(frames_out)
-        os.close(alive_in)
+        finally:
+            for handle in (frames_out, alive_in, printed_out):
+                os.close(handle)
+        self._printed = asyncio.create_task(output.copy(printed_in, log))
         try:
             if self._cancelled:
                 raise StepEnded("the step was ended before it began", "reef steps list")
@@ -151,8 +158,10 @@ class StepProcess:
                 await listener.activity(word if _KIND.match(word) else "activity", text, frame.get("failed") is True)
         elif kind == "phase":
             await listener.phase(str(frame.get("phase")))
-        elif kind in ("step", "episode") and isinstance(frame.get("fields"), dict):
-            await (listener.fields if kind == "step" else listener.episode)(frame["fields"])
+        elif kind == "step":
+            await listener.fields(frames.early(frame))
+        elif kind == "episode" and isinstance(frame.get("fields"), dict):
+            await listener.episode(frame["fields"])
         else:
             raise FrameBroken(f"the step sent a frame of the unknown type {kind[:40]!r}")
 
@@ -168,6 +177,11 @@ class StepProcess:
                 await self._process.wait()
         await asyncio.to_thread(endings.end_marked, self._marker)
         os.close(alive_out)
+        assert self._printed is not None
+        # Whatever still holds the pipe open after that has nothing to say.
+        await asyncio.wait({self._printed}, timeout=_LAST_WORDS_S)
+        self._printed.cancel()
+        await asyncio.to_thread(output.sweep, self._folder)
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:

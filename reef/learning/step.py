@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from reef.credentials import clean_json
 from reef.errors import ReefError
 from reef.evaluation import gate
 from reef.harness.adapter import load_adapter
@@ -22,7 +23,7 @@ from reef.harness.admission import admit
 from reef.harness.tree import Tree
 from reef.learning import inputs, keeper
 from reef.learning.context import Context
-from reef.learning.frames import FramePipe, Outcome, Result
+from reef.learning.frames import FramePipe, Outcome, Result, whole_pairs
 from reef.learning.job import Job
 from reef.learning.loader import load_recipe
 from reef.learning.manifest import manifest
@@ -86,7 +87,7 @@ def run(job: Job, pipe: FramePipe, paths: Paths) -> Result:
 
 def _judge(recipe: Recipe, candidate: Candidate, batch: Batch, context: Context, pipe: FramePipe) -> Result:
     """Admission, evaluation, decision."""
-    mutations = [dict(mutation) for mutation in candidate.mutations]
+    mutations = whole_pairs([dict(mutation) for mutation in candidate.mutations])
     facts: dict[str, Any] = {
         "summary": candidate.summary,
         "mutations": mutations,
@@ -152,14 +153,15 @@ def _spent(budget: Budget) -> dict[str, float]:
 
 
 def _keep(file: Path, value: Any) -> None:
-    file.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(clean_json(json.loads(json.dumps(value))), ensure_ascii=False, indent=2)
+    file.write_text(text + "\n", encoding="utf-8")
 
 
 def _told(error: BaseException) -> str:
     """An unexpected error in one line: its kind, its words, and where in the recipe it came from."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {str(error) or 'no message'}{place}"
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}{place}"
 
 
 def _die_first() -> None:

@@ -15,6 +15,7 @@ from reef.ids import is_id
 from reef.learning import ledger
 from reef.learning.attempt import Attempt, Home, Outcome
 from reef.learning.ledger import STOPPED
+from reef.learning.output import sweep
 from reef.records.writer import RecordingFailed
 
 log = logging.getLogger("reef.learning")
@@ -42,6 +43,8 @@ class Supervisor:
         Returns (scenario, step) of every step that was marked failed.
         """
         broken = await self._home.writer.write(ledger.settle_broken_off)
+        for scenario, step in broken:
+            await asyncio.to_thread(sweep, self._home.paths.steps / scenario / str(step))
         waiting = await self._home.writer.write(ledger.waiting)
         self._recovered = True
         for scenario in {*waiting, *self._again}:

@@ -43,6 +43,7 @@ def open_store(path: Path) -> sqlite3.Connection:
     autocommit mode (transactions are begun explicitly) and may be handed to one other thread.
     Raises StoreRefused for a newer, foreign or damaged file, Unavailable when another process holds the lock.
     """
+    _check_place(path)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _exclusive(path):
         # SQLite gives its side files the mode of the main file, so the mode is set before SQLite sees it.
@@ -53,6 +54,13 @@ def open_store(path: Path) -> sqlite3.Connection:
         with _closed_on_failure(connection, path):
             _prepare(connection, path)
     return connection
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise StoreRefused(f"{path} is a folder, not a record store", f"mv {path} {path}.old")
+    if path.is_symlink() and not path.exists():
+        raise StoreRefused(f"{path} is a link to {path.readlink()}, which is not there", f"ls -l {path}")
 
 
 def open_readonly(path: Path) -> sqlite3.Connection:
@@ -147,6 +155,12 @@ def refusal(path: Path, error: sqlite3.DatabaseError) -> StoreRefused | Unavaila
     """What reef says instead of SQLite's error about the store at `path`."""
     if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
         return Unavailable(f"{path} is locked by another process", "reef status")
+    # Errors of the module itself, and not of the library, have no name.
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return Unavailable(f"{path} cannot be written: {error}", f"df -h {path.parent}")
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_READONLY")):
+        return StoreRefused(f"{path} cannot be used: {error}", f"ls -l {path}")
     return StoreRefused(f"{path} cannot be read as a reef store: {error}", f"sqlite3 {path} .recover")
 
 

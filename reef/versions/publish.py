@@ -10,6 +10,7 @@ publish old content as a new version. Only the daemon calls this; every public m
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from reef.versions.catalog import Rows, Version
 from reef.versions.repository import Repository
 
 T = TypeVar("T")
+log = logging.getLogger("reef.versions")
 
 
 class Writer(Protocol):
@@ -137,6 +139,31 @@ class Publisher:
                 except ReefError as error:
                     done.append(f"v{row.number} of {row.scenario!r} could not be finished: {error.message}")
         return done
+
+    async def broken(self, scenario: str) -> str | None:
+        """Why what `scenario` serves cannot be had from the repository, as a sentence; None when it can.
+
+        A branch that is gone is put back, since the catalog knows where it was.
+        """
+        async with self._turn(scenario):
+            found = await self._writer.write(lambda conn: catalog.head(conn, scenario))
+            return None if found is None else await asyncio.to_thread(self._lacking, found)
+
+    def _lacking(self, head: Version) -> str | None:
+        try:
+            self._repository.files(head.release_id)
+        except ReefError as error:
+            return f"v{head.number} cannot be read: {error.message}"
+        try:
+            at = self._repository.head(head.scenario)
+            if at is None:
+                self._repository.advance(head.scenario, head.release_id, None)
+                log.warning("the branch of %s was gone and is at v%s again", head.scenario, head.number)
+        except ReefError as error:
+            return f"its branch cannot be read: {error.message}"
+        if at not in (None, head.release_id):
+            return f"its branch is at {str(at)[:12]}, but v{head.number} ({head.release_id[:12]}) is served"
+        return None
 
     def _turn(self, scenario: str) -> asyncio.Lock:
         return self._turns.setdefault(scenario, asyncio.Lock())

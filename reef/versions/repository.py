@@ -7,17 +7,20 @@ so equal content has an equal tree id; the facts of a version stand in the messa
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reef.errors import Conflict, Failed, NotFound
+from reef.credentials import clean, clean_json
+from reef.errors import Conflict, Failed, NotFound, Unavailable
 from reef.ids import scenario_name
 from reef.paths import ensure_private
 from reef.versions import child_git, large, locks, tree_objects
@@ -27,7 +30,14 @@ from reef.versions.tree_objects import ATTRIBUTES, TREE_MODE
 TRAILER = "Reef-Version: "
 DEFAULT_BRANCH = "default"
 _NOTHING = "0" * 40
+_PARTS = ("HEAD", "objects", "refs")
 _HEX = re.compile(r"[0-9a-f]{40}\Z")
+
+
+class VersionsDamaged(Unavailable):
+    """The repository does not hold what it must, or holds it changed."""
+
+    code = "versions_damaged"
 
 
 class Repository:
@@ -43,9 +53,12 @@ class Repository:
         self._objects: Any = None
 
     def ensure(self) -> None:
-        """Make the repository when it is not there, and clear what a killed git left. Raises Failed without git."""
+        """Make the repository, or what of it is not there, and clear what a killed git left. Raises Failed without git.
+
+        Nothing that is there is written over.
+        """
         with self._guard:
-            if not (self.path / "HEAD").is_file():
+            if not all((self.path / part).exists() for part in _PARTS):
                 ensure_private(self.path.parent)
                 self._git.run(
                     "init", "--quiet", "--bare", "--template=", f"--initial-branch={DEFAULT_BRANCH}", str(self.path),
@@ -172,6 +185,12 @@ class Repository:
         """The release that the branch of `scenario` names, or None before its base."""
         return self._resolve(_branch(scenario))
 
+    def branches(self) -> dict[str, str]:
+        """Every scenario that has a branch, with the release that it names."""
+        with self._guard:
+            said = self._git.run("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/")
+        return {name: release for release, _, name in (line.partition(" ") for line in said.splitlines())}
+
     def keep_candidate(self, scenario: str, step: int, release_id: str) -> str:
         """Keep a candidate that is no version under `refs/reef/candidates/<scenario>/<step>`; returns the ref."""
         ref = f"refs/reef/candidates/{scenario_name(scenario)}/{int(step)}"
@@ -210,8 +229,11 @@ class Repository:
     def _seal(
         self, tree: bytes, facts: Mapping[str, Any], parent: str | None, summary: str, written: list[bytes]
     ) -> str:
-        subject = " ".join("".join(char if char.isprintable() else " " for char in summary).split())[:200] or "version"
-        trailer = json.dumps(dict(facts), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+        # What is committed cannot be taken out again, so the message is cleaned here, whoever wrote it.
+        said = clean("".join(char if char.isprintable() else " " for char in summary))
+        subject = " ".join(said.split())[:200] or "version"
+        cleaned = clean_json(json.loads(json.dumps(dict(facts))))
+        trailer = json.dumps(cleaned, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
         who = f"{child_git.NAME} <{child_git.EMAIL}> {int(time.time())} +0000"
         lines = [f"tree {tree.hex()}", *([f"parent {parent}"] if parent else []), f"author {who}", f"committer {who}"]
         text = "\n".join([*lines, "", subject, "", TRAILER + trailer, ""])
@@ -250,16 +272,27 @@ class Repository:
             raise NotFound(f"{sha!r} is not a release id of 40 hex digits", "reef versions list")
         with self._guard:
             if self._loose(sha).is_file():
-                stream = self._database().stream(bytes.fromhex(sha))
-                if stream.type != kind:
+                found, body = self._unpacked(sha)
+                if found != kind:
                     raise NotFound(f"{sha[:12]} is not a {kind.decode()}", "reef versions list")
-                return bytes(stream.read())
+                return body
             try:
                 return self._git.run_bytes("cat-file", kind.decode(), sha)
             except GitFailed:
                 raise NotFound(
                     f"there is no {kind.decode()} {sha[:12]} in {self.path.name}", "reef versions list"
                 ) from None
+
+    def _unpacked(self, sha: str) -> tuple[bytes, bytes]:
+        """Kind and bytes of a loose object, which must be what its name says."""
+        try:
+            whole = zlib.decompress(self._loose(sha).read_bytes())
+        except (OSError, zlib.error):
+            whole = b""
+        if hashlib.sha1(whole, usedforsecurity=False).hexdigest() != sha:
+            raise VersionsDamaged(f"the object {sha[:12]} of {self.path} is damaged", f"git -C {self.path} fsck")
+        head, _, body = whole.partition(b"\0")
+        return head.partition(b" ")[0], body
 
     def _header(self, release_id: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import warm
+
 REEF = str(Path(sys.executable).parent / "reef")
+_ENTRY = "reef.cli.app:main"
 _LIMIT_S = 60
 
 
@@ -37,16 +39,9 @@ def reef(
     alone: bool = False,
 ) -> Ran:
     """Run `reef` with its output in pipes. `alone` gives it `env` and nothing of this process's variables."""
-    done = subprocess.run(
-        [REEF, *arguments],
-        input=stdin.encode(),
-        capture_output=True,
-        env={**({} if alone else os.environ), **(env or {})},
-        cwd=cwd,
-        timeout=_LIMIT_S,
-        check=False,
-    )
-    return Ran(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+    around = {**({} if alone else os.environ), **(env or {})}
+    status, out, err = warm.run(_ENTRY, [REEF, *arguments], around, cwd, stdin.encode(), _LIMIT_S)
+    return Ran(status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 def on_terminal(
@@ -57,10 +52,9 @@ def on_terminal(
     Returns the exit status and everything that the terminal got, byte for byte, line ends as `\\n`.
     """
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24", **(env or {})}
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(cwd or Path.cwd())
-        os.execve(REEF, [REEF, *arguments], environment)
+    terminal, theirs = pty.openpty()
+    started = warm.Started(_ENTRY, [REEF, *arguments], environment, cwd, [theirs] * 3, on_terminal=True)
+    os.close(theirs)
     waiting = list(keys)
     got = b""
     deadline = time.monotonic() + _LIMIT_S
@@ -76,7 +70,7 @@ def on_terminal(
         if waiting and waiting[0][0].encode() in got:
             os.write(terminal, waiting.pop(0)[1].encode())
     else:
-        os.kill(pid, 9)
-    _, raw = os.waitpid(pid, 0)
+        started.kill()
+    status = started.wait()
     os.close(terminal)
-    return os.waitstatus_to_exitcode(raw), got.decode("utf-8", "replace").replace("\r\n", "\n")
+    return status, got.decode("utf-8", "replace").replace("\r\n", "\n")

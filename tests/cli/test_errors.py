@@ -120,13 +120,11 @@ def test_a_bad_name_in_the_variable_is_refused_too() -> None:
 
 
 def test_a_fault_of_reef_keeps_its_traceback_in_a_file(paths: Paths) -> None:
-    paths.daemon_log.mkdir()
-    paths.person_key.mkdir()
-    paths.discovery.write_text('{"url": "http://127.0.0.1:1", "pid": 1}')
-    shown = reef("status")
+    paths.current_scenario.write_bytes(b"\xff")
+    shown = reef("use")
     assert shown.status == 1
     assert "Traceback" not in shown.all
-    assert "reef met a fault of its own: IsADirectoryError" in shown.err
+    assert "reef met a fault of its own: UnicodeDecodeError" in shown.err
     kept = paths.state / "cli-error.log"
     assert str(kept) in shown.err
     assert "Traceback" in kept.read_text()

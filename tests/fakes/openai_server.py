@@ -14,7 +14,7 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[paced 50 20ms]]         that many text chunks, this far apart
     [[slow 5s]]               wait before the status line
     [[slow first 5s]]         send the headers, then wait before the first event
-    [[status 529 retry-after 7]]   an error reply, with that header when named
+    [[status 529 retry-after 7]]   an error reply, with that header when named, and the words of `say`
     [[die after 3]]           cut the connection after that many chunks (not streaming: in the middle of the body)
     [[no done]]               end the stream cleanly without `[DONE]`
     [[no finish]]             end it without a finish reason either
@@ -155,8 +155,9 @@ class Server:
         if script.slow:
             await asyncio.sleep(script.slow)
         if script.status:
+            message = script.words.get("say", "scripted error")
             kind_of_error = "overloaded_error" if script.status == 529 else "server_error"
-            return _error(request, script.status, "scripted error", kind_of_error, script.retry_after), "complete"
+            return _error(request, script.status, message, kind_of_error, script.retry_after), "complete"
         if script.streaming:
             return await self._stream(request, script)
         return await self._whole(request, script)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from rich.segment import Segment
 from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
@@ -18,6 +19,8 @@ from reef.config import TuiSection
 from reef.paths import Paths
 from reef.tui.app import ReefApp
 
+# The page of a row opens this long after the cursor came to rest: shorter here, so that `still` need not wait long.
+PAGE_DELAY_S = 0.01
 SMALL, USUAL, WIDE = (70, 24), (80, 24), (120, 40)
 
 
@@ -27,19 +30,21 @@ async def opened(
 ) -> AsyncIterator[tuple[ReefApp, Pilot[int]]]:
     """The app, opened at a place and still."""
     app = ReefApp(paths, scenario, TuiSection(**options), place)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await still(pilot)
-        yield app, pilot
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("reef.tui.screens.place.PAGE_DELAY_S", PAGE_DELAY_S)
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await still(pilot)
+            yield app, pilot
 
 
 async def still(pilot: Pilot[int], seconds: float = 10) -> None:
-    """Wait until no fetch runs and everything is painted."""
+    """Wait until no fetch runs, no page is about to open and everything is painted."""
     app = pilot.app
     assert isinstance(app, ReefApp)
     deadline = time.monotonic() + seconds
     quiet = 0
     while quiet < 3 and time.monotonic() < deadline:
-        await pilot.pause(0.025)
+        await pilot.pause(PAGE_DELAY_S)
         quiet = quiet + 1 if app.background.idle else 0
 
 

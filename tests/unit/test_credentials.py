@@ -142,3 +142,9 @@ def test_many_secrets_cost_a_large_body_little_time(tmp_path: Path) -> None:
     started = time.process_time()
     assert redact(body)[1] == 0
     assert time.process_time() - started < 3
+
+
+def test_a_name_that_was_clean_is_looked_at_again_when_a_secret_is_added() -> None:
+    assert clean("kept-open-sesame") == "kept-open-sesame"
+    hold("open-sesame")
+    assert clean("kept-open-sesame") == "kept-[redacted:secret]"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
 from reef.config import load
 from reef.daemon.chosen import check_chosen
-from reef.errors import ConfigError
+from reef.daemon.engine_room import parse_spec
+from reef.daemon.starting import understand
+from reef.errors import ConfigError, InvalidInput
 from reef.paths import Paths
 
 
@@ -57,6 +60,17 @@ def test_a_recipe_whose_code_breaks_is_said_in_one_sentence_whatever_it_prints(p
     own_recipe(paths, 'print("{}")\nraise OSError("the disk is gone")')
     flags = (("recipe.implementation", "own"), ("recipe.config.x", "1"))
     assert refused(paths, *flags).message == "recipe own cannot be loaded: OSError: the disk is gone"
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://", "ftp://x", "http://127.0.0.1:99999"])
+def test_what_is_no_address_is_refused_before_it_is_remembered(paths: Paths, url: str) -> None:
+    wanted = {"flags": [["inference.upstream-url", url], ["inference.upstream-model", "m"]]}
+    with pytest.raises(ConfigError, match=r"inference\.upstream-url") as refused:
+        understand(wanted, os.environ, paths)
+    assert refused.value.exit_code == 2 and refused.value.hint
+    spec = json.dumps({"url": url})
+    with pytest.raises(InvalidInput, match="is not an http address"):
+        parse_spec(spec)
 
 
 def test_a_recipe_that_is_no_toml_is_named_by_its_file(paths: Paths) -> None:

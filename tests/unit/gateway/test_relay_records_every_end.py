@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -139,8 +140,10 @@ async def test_a_client_that_leaves_closes_the_upstream(tmp_path: Path, words: s
     async with serving(tmp_path) as reef:
         body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": words}]}
         async with aiohttp.ClientSession() as leaving:
-            call = asyncio.create_task(_read_some(leaving, reef, body))
-            await asyncio.sleep(0.5)
+            got: list[bytes] = []
+            call = asyncio.create_task(_read_some(leaving, reef, body, got))
+            await _until(lambda: bool(reef.seen("request")) and len(got) >= stream)
+            await _until(lambda: not reads or b"word0" in b"".join(got))
             call.cancel()
         left = time.monotonic()
         while not reef.seen("end"):
@@ -153,10 +156,17 @@ async def test_a_client_that_leaves_closes_the_upstream(tmp_path: Path, words: s
         assert (await reef.chat("next")).status == 200
 
 
-async def _read_some(client: aiohttp.ClientSession, reef: Serving, body: dict[str, object]) -> None:
+async def _read_some(client: aiohttp.ClientSession, reef: Serving, body: dict[str, object], got: list[bytes]) -> None:
     async with client.post(f"{reef.url}/v1/chat/completions", json=body) as reply:
-        async for _ in reply.content.iter_any():
-            continue
+        got.append(b"the headers")
+        async for block in reply.content.iter_any():
+            got.append(block)
+
+
+async def _until(question: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not question():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_kept_connection_that_died_is_replaced_once_and_noted(tmp_path: Path) -> None:
@@ -190,8 +200,7 @@ async def test_a_stopping_gateway_lets_calls_end_and_then_tells_them(tmp_path: P
         short = asyncio.create_task(reef.chat("[[paced 5 100ms]]", stream=True))
         long = asyncio.create_task(reef.chat("[[paced 100 100ms]]", stream=True))
         waiting = asyncio.create_task(reef.chat("[[slow 20s]]"))
-        await asyncio.sleep(0.3)
-        assert reef.gateway.running == 3
+        await _until(lambda: reef.gateway.running == 3)
         await reef.gateway.drain(1.0)
         assert reef.gateway.running == 0
         assert (await short).events[-1] == "[DONE]"

@@ -142,7 +142,9 @@ def evaluate(self, candidate, context):
     candidate = room.step()["candidate"]
     assert candidate is not None
     assert room.home.repository.files(candidate)["harness/rules/r1.md"] == b"do it"
-    await room.settled(await room.ask("use " + "sk-ant-" + "a1" * 20))
+    # An ask with a key in it is refused before it is stored, so the key is the recipe's own.
+    recipe(RULE.replace("ask.text", "'use sk-ant-' + 'a1' * 20"))
+    await room.settled(await room.ask("and again"))
     refused = room.step(2)
     assert refused["state"] == "rejected" and refused["candidate"] is None
     assert "credential" in refused["reason"] and "a1a1" not in refused["reason"]

@@ -15,7 +15,7 @@ from sqlite_utils import Database
 from reef.errors import NotFound, Unavailable
 from reef.records import migrations, schema
 from reef.records.reader import Reader
-from reef.records.schema import APPLICATION_ID, SCHEMA_VERSION, StoreRefused, open_readonly, open_store
+from reef.records.schema import APPLICATION_ID, SCHEMA_VERSION, StoreRefused, open_readonly, open_store, refusal
 from reef.records.writer import Writer
 from tests.unit.records.calling import recorded
 
@@ -196,3 +196,27 @@ def test_reading_loads_neither_sqlite_utils_nor_a_web_stack() -> None:
     )
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def test_a_folder_or_a_link_to_nothing_in_the_stores_place_is_named(store: Path) -> None:
+    store.mkdir()
+    with pytest.raises(StoreRefused, match="is a folder, not a record store") as refused:
+        open_store(store)
+    assert refused.value.hint == f"mv {store} {store}.old"
+    store.rmdir()
+    store.symlink_to(store.parent / "gone" / "reef.db")
+    with pytest.raises(StoreRefused, match=r"is a link to .*gone/reef\.db, which is not there"):
+        open_store(store)
+
+
+def test_a_full_disk_is_said_as_that_and_not_as_a_damaged_store(store: Path) -> None:
+    connection = open_store(store)
+    connection.execute("PRAGMA max_page_count=1")
+    with pytest.raises(sqlite3.OperationalError) as full:
+        connection.execute("CREATE TABLE more AS SELECT zeroblob(1000000)")
+    connection.close()
+    found = refusal(store, full.value)
+    assert isinstance(found, Unavailable)
+    assert (found.message, found.hint) == (
+        f"{store} cannot be written: database or disk is full", f"df -h {store.parent}",
+    )  # fmt: skip

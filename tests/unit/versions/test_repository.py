@@ -357,3 +357,12 @@ def test_a_git_call_that_hangs_is_ended_by_a_signal_that_it_can_handle(
     with pytest.raises(GitFailed, match="no end after"):
         ChildGit(paths.versions_git, timeout_s=0.5).run("rev-parse", "HEAD")
     assert note.read_text() == "TERM\n"
+
+
+def test_no_credential_stands_in_a_commit_message(repository: Repository, git: Git) -> None:
+    key = "sk-" + "a1B2" * 6
+    facts = {"number": 1, "evaluation": {"groups": {key: "pass"}}, "requires": [{"name": f"x {key} \ud800"}]}
+    release = repository.commit(RULE, facts, None, f"v1: use {key}")
+    assert git("log", "-1", "--format=%s", release).strip() == "v1: use [redacted:openai-key]"
+    assert key not in git("cat-file", "commit", release)
+    assert repository.facts(release)["requires"] == [{"name": "x [redacted:openai-key] ?"}]

@@ -117,6 +117,7 @@ async def _answer(request: web.Request, dialect: Dialect) -> web.StreamResponse:
         adapter=session.adapter if session is not None else None,
         version=installed if installed is not None else head.number if head else None,
         release_id=head.release_id if head else None,
+        rules=await house.rules.of(house, session) if session is not None else None,
     )
     return await house.gateway.relay(request, call, house.engines.of(scenario.engine), dialect)
 

@@ -54,7 +54,7 @@ class Delivery:
         """The reply once its first byte was handed to the client's connection."""
         self.recorded = False
         """Whether the client holds a receipt."""
-        self.notes: dict[str, Any] = {}
+        self.notes: dict[str, Any] = {} if call.rules is None else {"rules": call.rules}
         """What is worth knowing of the call later, for its record."""
         self.more_headers: dict[str, str] = {}
         """Headers of reef's own, beside those of every reply."""

@@ -68,6 +68,8 @@ class InferenceSection(_Section):
     """Key for the upstream; sent there and nowhere else. Best set as `REEF_UPSTREAM_API_KEY`."""
     upstream_api: Literal["auto", "openai", "responses", "anthropic"] = "auto"
     """The one protocol that the upstream speaks; `auto` asks it which ones it does."""
+    upstream_spellings: Literal["as-sent", "older"] = "as-sent"
+    """`older`: chat's role `developer` and `max_completion_tokens` reach it as `system` and `max_tokens`."""
     multimodal_url: str | None = None
     """Address that answers embeddings, images, speech and decisions; without it the upstream does."""
     multimodal_api_key: SecretStr | None = None

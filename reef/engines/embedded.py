@@ -69,6 +69,10 @@ class EmbeddedEngine:
         return self._address + "/v1"
 
     @property
+    def older_spellings(self) -> bool:
+        return False
+
+    @property
     def breaks_off(self) -> bool:
         return False
 

@@ -56,6 +56,10 @@ class Engine(Protocol):
         """The load of weights that answers now, `<incarnation>:<sequence>`; None where that cannot be known."""
 
     @property
+    def older_spellings(self) -> bool:
+        """Whether it refuses the newer words of chat: role `developer`, `max_completion_tokens`."""
+
+    @property
     def breaks_off(self) -> bool:
         """Whether it breaks replies off when new weights are loaded, so that they are to be asked for again."""
 

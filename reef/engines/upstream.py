@@ -80,10 +80,11 @@ class UpstreamEngine:
         on_change: OnChange | None = None,
         key_variable: str | None = None,
         dialects: Collection[str] | None = None,
+        older_spellings: bool = False,
     ) -> None:
         """`key` is sent to this address and nowhere else; `key_variable` is where the person said that it stands.
 
-        `dialects` are the wire formats it speaks; None: it is asked.
+        `dialects` are the wire formats it speaks; None: it is asked. `older_spellings`: it refuses chat's newer words.
         Raises ConfigError when `url` is not an address.
         """
         parts = base_address(url)
@@ -101,6 +102,7 @@ class UpstreamEngine:
         self._proxy, self._note = route.proxy, route.note
         hold_address(route.proxy)
         self._missing = key_variable if key_variable and not key else None
+        self.older_spellings = older_spellings
         self._dialects = frozenset(dialects) if dialects is not None else None
         self._asking: asyncio.Task[frozenset[str] | None] | None = None
         self._asked_in_vain = -ASK_AGAIN_S

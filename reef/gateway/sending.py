@@ -1,7 +1,8 @@
 """What one call sends to the upstream: the client's own bytes, or the same request in a dialect that it speaks.
 
-A request goes on byte for byte where the upstream speaks its dialect. One exception: reasoning that reef itself sealed
-for the client, in the name of a server without seals, is taken out before another server would refuse it.
+A request goes on byte for byte where the upstream speaks its dialect. Two exceptions: reasoning that reef itself sealed
+for the client, in the name of a server without seals, is taken out before another server would refuse it; and where the
+person says that a server refuses the newer words of chat, it is sent the older ones.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from reef.engines.dialects import ROUTE_OF
-from reef.engines.engine import MESSAGES, RESPONSES, Engine
+from reef.engines.engine import CHAT, MESSAGES, RESPONSES, Engine
 from reef.errors import InvalidInput, UpstreamFailed
 from reef.gateway import headers
 from reef.gateway.dialect import Dialect
@@ -27,6 +28,7 @@ from reef.gateway.translate import (
     choose,
     exact,
     holds_minted,
+    older_spellings,
     translate,
     without_minted_reasoning,
     without_minted_thinking,
@@ -36,6 +38,7 @@ _WITHOUT_MINTED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     MESSAGES: without_minted_thinking,
     RESPONSES: without_minted_reasoning,
 }
+_NEWER_WORDS = (b"developer", b"max_completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,14 @@ class Sending:
 def as_it_came(engine: Engine, dialect: Dialect, request: web.Request, body: bytes) -> Sending:
     """The request for an upstream that speaks its dialect."""
     url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
-    sent = body
+    found = headers.forwarded(request.headers, engine.headers(dialect.name))
     if dialect.name in _WITHOUT_MINTED and holds_minted(body):
-        sent = _without_minted(dialect.name, body)
-    notes = {} if sent is body else {"own_reasoning_left_out": True}
-    return Sending(url, headers.forwarded(request.headers, engine.headers(dialect.name)), sent, notes=notes)
+        sent = _changed(body, _WITHOUT_MINTED[dialect.name])
+        return Sending(url, found, sent, notes={} if sent is body else {"own_reasoning_left_out": True})
+    if engine.older_spellings and dialect.name == CHAT and any(word in body for word in _NEWER_WORDS):
+        sent = _changed(body, older_spellings)
+        return Sending(url, found, sent, notes={} if sent is body else {"older_spellings": True})
+    return Sending(url, found, body)
 
 
 def translated_request(
@@ -93,7 +99,8 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _without_minted(dialect: str, body: bytes) -> bytes:
+def _changed(body: bytes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
+    """`body` after `change`; itself, byte for byte, where that changes nothing."""
     request = _object(body)
-    found = _WITHOUT_MINTED[dialect](request)
+    found = change(request)
     return body if found is request else dump(found)

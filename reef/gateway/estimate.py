@@ -17,6 +17,8 @@ _RUN = re.compile(r"[A-Za-z0-9]+|[\n\r\t\v\f]| +|[^\sA-Za-z0-9]|\s")
 _PROSE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)\Z")
 _UNSPEAKABLE = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}|\A[bcdfghjklmnpqrstvwxz]{3,}\Z", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\x00-\x7f]{1,3}")
+_WORDS_IN = 256 * 1024
+"""Characters in which words are looked for: what that takes is not felt by a stream beside it."""
 _LONGEST_WORD = 24
 _PER_PART = 8
 """What a chat template puts around one message, block or tool, at most."""
@@ -63,11 +65,15 @@ def text_at_most(text: str) -> int:
 
 
 def words(texts: Iterator[str]) -> tuple[int, int]:
-    """How many words and how many characters `texts` have: no tokenizer makes fewer tokens than words."""
+    """How many words and how many characters `texts` have: no tokenizer makes fewer tokens than words.
+
+    Words are looked for in the first part only: fewer than there are is still a number that no count may be below.
+    """
     found = size = 0
     for text in texts:
+        left = max(0, _WORDS_IN - size)
         size += len(text)
-        found += sum(1 for _ in _WORD.finditer(text))
+        found += sum(1 for _ in _WORD.finditer(text[:left]))
     return found, size
 
 

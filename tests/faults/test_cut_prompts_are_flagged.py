@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
 
+from reef.gateway.dialect import ReplyFacts
+from reef.gateway.prompt_cut import PromptCheck, Windows
 from reef.records.reader import Reader
 from tests.unit.gateway.serving import DIALECTS, serving
 
@@ -73,3 +77,12 @@ async def test_a_picture_is_not_taken_for_text(tmp_path: Path) -> None:
         row = (await reef.settled())[0]
         assert (row["prompt_cut"], row["prompt_tokens"]) == (0, 900)
         assert row["expected_tokens"] < 100
+
+
+def test_a_long_prompt_is_judged_in_no_more_time_than_a_stream_beside_it_has() -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": "word " * 780_000}]}).encode()
+    check = PromptCheck(body, "m", Windows())
+    start = time.thread_time()
+    expected, cut = check.judge(ReplyFacts(prompt_tokens=4096))
+    assert cut and expected is not None and expected > 900_000
+    assert time.thread_time() - start < 0.1

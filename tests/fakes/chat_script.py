@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ class Script:
         self.pieces = int(count or 0)
         self.gap = _seconds(gap)
         self.broken_off = number <= int(self.words.get("abort", 0))
-        self.after_tool = self.messages[-1].get("role") == "tool"
+        self.tool_result = _tool_result(self.messages)
 
     @property
     def text(self) -> str:
@@ -46,8 +47,8 @@ class Script:
         proposal = self._proposal()
         if proposal is not None:
             return proposal
-        if self.after_tool:
-            return "The tool said: " + _first_line(_content(self.messages[-1]))
+        if self.tool_result is not None:
+            return "The tool said: " + _last_line(self.tool_result)
         if "say" in self.words:
             return self.words["say"]
         if "big" in self.words:
@@ -63,10 +64,15 @@ class Script:
     @property
     def tool_call(self) -> dict[str, Any] | None:
         """The tool call to answer with, when the words ask for one and the request offers tools."""
-        if "tool" not in self.words or self.after_tool or not self.body.get("tools"):
+        if self.tool_result is not None or not self.body.get("tools"):
             return None
-        name, _, arguments = self.words["tool"].partition(" ")
-        call = {"name": name, "arguments": arguments or "{}"}
+        if "shell" in self.words:
+            call = shell_call(self.body["tools"], self.words["shell"])
+        elif "tool" in self.words:
+            name, _, arguments = self.words["tool"].partition(" ")
+            call = {"name": name, "arguments": arguments or "{}"}
+        else:
+            return None
         return {"id": f"call_{self.number}", "type": "function", "function": call}
 
     @property
@@ -211,6 +217,23 @@ class Script:
         return json.dumps({"entries": [entry], "summary": f"Add the rule {name}"})
 
 
+def shell_call(tools: list[dict[str, Any]], command: str) -> dict[str, str]:
+    """A call that runs `command` with the shell tool among those that a request offers, in whichever format.
+
+    What else the tool requires is filled in. Raises ValueError when there is none.
+    """
+    for tool in tools:
+        offered = tool.get("function", tool)
+        schema = offered.get("parameters") or offered.get("input_schema") or {}
+        fields = schema.get("properties") or {}
+        field = next((name for name in ("command", "cmd") if name in fields), None)
+        if field is None or not re.search("(?i)bash|shell|exec", offered["name"]):
+            continue
+        more = {name: "runs what was asked for" for name in schema.get("required", ()) if name != field}
+        return {"name": offered["name"], "arguments": json.dumps({field: command, **more})}
+    raise ValueError("no shell tool is offered")
+
+
 def encoded(value: dict[str, Any]) -> bytes:
     """`value` as UTF-8 JSON; escaped as ASCII where half a surrogate pair leaves no other way."""
     try:
@@ -243,8 +266,21 @@ def _content(message: dict[str, Any]) -> str:
 
 
 def _last_user(messages: list[dict[str, Any]]) -> str:
-    return next((_content(message) for message in reversed(messages) if message.get("role") == "user"), "")
+    """What the user said last; an agent may put its own words beside it as further messages of the user."""
+    said = itertools.dropwhile(lambda message: message.get("role") != "user", reversed(messages))
+    together = list(itertools.takewhile(lambda message: message.get("role") == "user", said))
+    return "\n".join(_content(message) for message in reversed(together))
+
+
+def _tool_result(messages: list[dict[str, Any]]) -> str | None:
+    """The newest result of a tool that no reply has followed yet."""
+    new = itertools.takewhile(lambda message: message.get("role") != "assistant", reversed(messages))
+    return next((_content(message) for message in new if message.get("role") == "tool"), None)
 
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
+
+
+def _last_line(text: str) -> str:
+    return _first_line("\n".join(reversed(text.splitlines())))

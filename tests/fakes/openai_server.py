@@ -10,6 +10,7 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[say TEXT]]              the reply text
     [[big 300kb]]             a reply text of that size
     [[tool NAME {json}]]      call that tool (once: a message with the tool's result gets a closing text)
+    [[shell COMMAND]]         the same with the shell tool that the request offers, whatever its name and arguments are
     [[reasoning TEXT]]        reasoning before the text
     [[paced 50 20ms]]         that many text chunks, this far apart
     [[slow 5s]]               wait before the status line

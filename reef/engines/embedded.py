@@ -23,6 +23,8 @@ from reef.ids import new_id
 from reef.paths import Paths
 
 CONTEXT = 8192
+ANSWER_TOKENS = 1024
+"""Where a request sets no limit. A model of this size may go on until its window is full, for minutes."""
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 2.0
 RETRY_AFTER_S = 10.0
@@ -221,6 +223,7 @@ class EmbeddedEngine:
             "alias": self.model,
             "context": CONTEXT,
             "slots": 1,
+            "answer": ANSWER_TOKENS,
             "threads": thread_count(),
             "key": self._key,
         }

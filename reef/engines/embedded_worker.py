@@ -1,7 +1,7 @@
 """The child process that holds the embedded model: llama.cpp's own HTTP server on a loopback port.
 
 `python -m reef.engines.embedded_worker REPORT_FD` reads one line of JSON from standard input
-(`{"model", "alias", "context", "slots", "threads", "key"}`), writes one line to the inherited descriptor
+(`{"model", "alias", "context", "answer", "slots", "threads", "key"}`), writes one line to the inherited descriptor
 (`{"listening": "http://127.0.0.1:PORT"}` or `{"error": "…"}`) and serves until standard input closes, which happens
 at the latest when the parent ends, however it ends.
 """
@@ -43,6 +43,7 @@ def start_server(job: dict[str, Any]) -> Any:
     parameters.port = 0
     parameters.api_keys = [job["key"]]
     parameters.n_ctx = job["context"]
+    parameters.n_predict = job["answer"]
     parameters.n_parallel = job["slots"]
     parameters.cpuparams.n_threads = job["threads"]
     parameters.cpuparams_batch.n_threads = job["threads"]

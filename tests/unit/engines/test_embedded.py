@@ -85,6 +85,14 @@ async def test_it_answers_within_its_window_of_8192_tokens(engine: EmbeddedEngin
 
 
 @pytest.mark.network
+@pytest.mark.slow
+async def test_it_ends_an_answer_that_nobody_set_a_limit_for(engine: EmbeddedEngine) -> None:
+    reply = await ask(engine, max_tokens=None, ignore_eos=True)
+    assert reply["choices"][0]["finish_reason"] == "length"  # type: ignore[index]
+    assert reply["usage"]["completion_tokens"] == 1024  # type: ignore[index]
+
+
+@pytest.mark.network
 async def test_it_comes_back_when_its_process_is_killed(engine: EmbeddedEngine) -> None:
     first, load_id = engine.pid, engine.load_id
     assert first is not None

@@ -108,3 +108,18 @@ def test_claude_code_keeps_the_receipts_in_its_own_transcript(serving: Callable[
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     kept = {line["requestId"] for line in lines if line["type"] == "assistant"}
     assert kept == {record["agent_record_id"] for record in served.home.json(f"reef records list -s {scenario}")}
+
+
+@pytest.mark.parametrize("upstream", ["messages", "chat", "responses"])
+def test_claude_code_finds_a_tool_that_it_holds_back(serving: Callable[[str], Served], upstream: str) -> None:
+    served, scenario = serving(upstream), f"claude-search-{upstream}"
+    before = len(served.requests())
+    wanted = json.dumps({"query": "select:WebFetch", "max_results": 5})
+    ran = served.run("claude", "messages", scenario, f"Look it up. [[tool ToolSearch {wanted}]]")
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    asked = [json.loads(entry["body"]) for entry in served.requests()[before:]]
+    offered = [{tool.get("function", tool)["name"] for tool in body["tools"]} for body in asked]
+    assert offered[1] - offered[0] == {"WebFetch"} and offered[0] - offered[1] == set()
+    # The agent asks again with every tool it has where a server refuses what its search has found.
+    records = served.home.json(f"reef records list -s {scenario}")
+    assert [record["status"] for record in records] == [200, 200]

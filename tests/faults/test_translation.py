@@ -59,7 +59,7 @@ def test_an_image_in_a_tool_result_is_carried_on_beside_what_the_user_said() -> 
     assert outputs[1]["output"][1]["image_url"] == "data:image/png;base64,iVBORw0KGgo="
 
 
-@pytest.mark.parametrize("kind", ["search_result", "tool_reference", "server_tool_use", "container_upload"])
+@pytest.mark.parametrize("kind", ["search_result", "server_tool_use", "container_upload"])
 def test_content_without_a_counterpart_is_refused_by_name(kind: str) -> None:
     request = copy.deepcopy(RESULTS)
     request["messages"][2]["content"][1]["content"][1] = {"type": kind}

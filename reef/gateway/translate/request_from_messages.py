@@ -124,7 +124,13 @@ def _parts(content: Any, place: str) -> list[Json]:
         return [text_part(content)]
     found: list[Json] = []
     for index, block in enumerate(entries(content, place)):
-        found += _part(block, f"{place}[{index}]")
+        where = f"{place}[{index}]"
+        if block.get("type") == "tool_reference":
+            # The client offers the tool itself from now on, so the model only has to be told that it may call it.
+            name = text_of(block.get("tool_name"), f"{where}.tool_name")
+            found.append(text_part(f"The tool {name} can be called now."))
+        else:
+            found += _part(block, where)
     return found
 
 

@@ -322,6 +322,19 @@ def test_what_a_user_says_between_a_call_and_its_result_comes_after_the_result()
     assert [message["role"] for message in messages] == ["assistant", "tool", "user"]
 
 
+@pytest.mark.parametrize("upstream", [CHAT, RESPONSES])
+def test_a_tool_that_claude_code_searched_for_is_offered_and_named_in_the_result(upstream: str) -> None:
+    use = {"type": "tool_use", "id": "a", "name": "ToolSearch", "input": {"query": "select:WebFetch"}}
+    found = {"type": "tool_reference", "tool_name": "WebFetch"}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [found]}
+    turns = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    offered = {"name": "WebFetch", "input_schema": SCHEMA, "defer_loading": True}
+    body = sent(MESSAGES, upstream, {"messages": turns, "tools": [offered]})
+    last = (body.get("messages") or body["input"])[-1]
+    assert (last.get("content") or last["output"]) == "The tool WebFetch can be called now."
+    assert [tool.get("function", tool)["name"] for tool in body["tools"]] == ["WebFetch"]
+
+
 def test_a_call_id_may_come_again_in_a_later_turn() -> None:
     turn = [
         {"type": "function_call", "call_id": "call_0", "name": "f", "arguments": "{}"},

@@ -6,13 +6,11 @@ from typing import Any
 
 from reef.engines.engine import CHAT
 from reef.gateway import requests
-from reef.gateway.chat_fold import ChatFold, reply_facts
+from reef.gateway.chat_fold import DONE, ChatFold, reply_facts
 from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in
-from reef.gateway.lenient import dump, storable
+from reef.gateway.lenient import dump, parse, storable
 from reef.gateway.reply_sketch import chat_sketch
-from reef.gateway.sse import first_data
-
-_DONE = b"[DONE]"
+from reef.gateway.sse import BLANK_LINE, first_data, parse_event
 
 
 class ChatDialect:
@@ -20,7 +18,7 @@ class ChatDialect:
 
     name = CHAT
     route = "/chat/completions"
-    end_tokens: tuple[bytes, ...] = (_DONE,)
+    end_tokens: tuple[bytes, ...] = (DONE, b'"usage":{', b'"usage": {')
     whole_end = False
     trainable = True
 
@@ -49,8 +47,25 @@ class ChatDialect:
             return False if event.endswith((b"\n\n", b"\r\r", b"\r\n\r\n")) else None
         data, complete = found
         if complete:
-            return data.strip() == _DONE
-        return None if _DONE.startswith(data.strip()) else False
+            return data.strip() == DONE
+        return None if DONE.startswith(data.strip()) else False
+
+    def before_end(self, event: bytes) -> bool | None:
+        """Whether an event holds the usage and nothing else.
+
+        A client that keeps what the last chunk says of the usage would lose it to a chunk of reef's behind it, and one
+        that adds up what the chunks say would count it twice if reef's said it again.
+        """
+        if b'"delta"' in event:
+            return False
+        if not BLANK_LINE.search(event):
+            return None
+        found = parse_event(event)
+        try:
+            chunk = parse(found.data) if found is not None else None
+        except ValueError:
+            return False
+        return isinstance(chunk, dict) and chunk.get("choices") == [] and isinstance(chunk.get("usage"), dict)
 
     def fold(self) -> ChatFold:
         return ChatFold()

@@ -11,8 +11,12 @@ from typing import Any
 from reef.gateway.dialect import BROKEN_OFF, PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
+from reef.gateway.named import with_receipt
 from reef.gateway.requests import content_text
-from reef.gateway.sse import Event
+from reef.gateway.sse import Event, first_data
+
+DONE = b"[DONE]"
+"""The data of the event that ends a stream."""
 
 
 class ChatFold(StreamFold):
@@ -23,6 +27,8 @@ class ChatFold(StreamFold):
         self._top: dict[str, Any] = {}
         self._choices: dict[int, dict[str, Any]] = {}
         self._usage: Any = None
+        self._counted = 0
+        """How many chunks said something of the usage."""
 
     def facts(self, finished: bool = False) -> ReplyFacts:
         self._read(finished)
@@ -42,18 +48,24 @@ class ChatFold(StreamFold):
         return facts
 
     def ending(self, event: bytes, receipt: str) -> bytes:
-        chunk = {
+        found = first_data(event)
+        if found is not None and found[0].strip() != DONE:
+            return with_receipt(event, receipt)
+        chunk: dict[str, Any] = {
             "id": self._top.get("id", f"chatcmpl-{receipt}"),
             "object": "chat.completion.chunk",
             "created": self._top.get("created", 0),
             "model": self._top.get("model", ""),
+            # Clients keep of these what the last chunk says.
+            **{name: self._top[name] for name in ("system_fingerprint", "service_tier") if name in self._top},
             "choices": [],
+            **({"usage": self._usage} if self._counted > 1 else {}),
             "reef": {"agent_record_id": receipt},
         }
         return b"data: " + dump(chunk) + b"\n\n" + event
 
     def _take(self, event: Event) -> None:
-        if event.data.strip() == b"[DONE]":
+        if event.data.strip() == DONE:
             self._ended = True
             return
         chunk = self._object(event)
@@ -67,6 +79,7 @@ class ChatFold(StreamFold):
                     self._take_choice(choice)
             elif name == "usage":
                 self._usage = value if value is not None else self._usage
+                self._counted += value is not None
             elif name != "error" and value is not None:
                 self._top[name] = value
 

@@ -137,7 +137,7 @@ class Dialect(Protocol):
     route: str
     """Path below the engine's base address: `/chat/completions`."""
     end_tokens: tuple[bytes, ...]
-    """A stretch of whole events that holds none of these does not hold the ending event."""
+    """A stretch of whole events that holds none of these does not hold the ending event, nor one `before_end`."""
     whole_end: bool
     """Whether the ending event is needed whole, because the receipt goes into it."""
     trainable: bool
@@ -151,6 +151,9 @@ class Dialect(Protocol):
 
     def is_end(self, event: bytes) -> bool | None:
         """Whether an event, perhaps unfinished, ends the stream; None while that is open."""
+
+    def before_end(self, event: bytes) -> bool | None:
+        """Whether an event, perhaps unfinished, gets the receipt where the ending one follows it; None while open."""
 
     def fold(self) -> Fold:
         """A new fold for one stream."""

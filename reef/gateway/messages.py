@@ -60,6 +60,9 @@ class MessagesDialect:
     def is_end(self, event: bytes) -> bool | None:
         return ends(event, _ENDS)
 
+    def before_end(self, event: bytes) -> bool | None:
+        return False
+
     def fold(self) -> MessagesFold:
         return MessagesFold()
 

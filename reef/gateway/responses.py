@@ -47,6 +47,9 @@ class ResponsesDialect:
     def is_end(self, event: bytes) -> bool | None:
         return ends(event, _ENDS)
 
+    def before_end(self, event: bytes) -> bool | None:
+        return False
+
     def fold(self) -> ResponsesFold:
         return ResponsesFold()
 

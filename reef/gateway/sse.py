@@ -82,18 +82,26 @@ class EndWatch:
     """Passes a stream's bytes on unchanged and stops exactly before the event that ends it.
 
     Only bytes that may be the beginning of that event are held back; they are at most the few lines before its data
-    says what it is.
+    says what it is, and the event before it where the dialect wants that too.
     """
 
-    def __init__(self, is_end: Callable[[bytes], bool | None], tokens: tuple[bytes, ...], whole: bool = False) -> None:
+    def __init__(
+        self,
+        is_end: Callable[[bytes], bool | None],
+        tokens: tuple[bytes, ...],
+        whole: bool = False,
+        before_end: Callable[[bytes], bool | None] | None = None,
+    ) -> None:
         """`is_end` gets an event from its first line on, finished or not: True, False, or None while that is open.
 
         A piece that starts and ends with an event, and holds none of `tokens`, is passed without a look inside.
-        With `whole` the ending event is given out when its last byte is there.
+        With `whole` the ending event is given out when its last byte is there. A short event for which `before_end`
+        says True is given out as the beginning of the ending when the ending event is what follows it.
         """
         self._is_end = is_end
         self._tokens = tokens
         self._whole = whole
+        self._before_end = before_end
         self._undecided = bytearray()
         self._ending = bytearray()
         self._inside = False
@@ -121,7 +129,7 @@ class EndWatch:
     def finish(self) -> tuple[bytes, bytes]:
         """The same for the end of the stream: whatever was held back goes out."""
         held = bytes(self._ending or self._undecided)
-        if not self.ended and (self._ending or (held and self._is_end(held + b"\n\n"))):
+        if not self.ended and (self._ending or (held and self._verdict(held + b"\n\n", 0))):
             self.ended = True
             return b"", held
         self._undecided.clear()
@@ -148,6 +156,19 @@ class EndWatch:
         return data, b""
 
     def _verdict(self, data: bytes, place: int) -> bool | None:
+        """Whether the ending begins at `place`; None while that is open."""
+        verdict = self._ends_here(data, place)
+        if verdict is not False or self._before_end is None:
+            return verdict
+        head = _head(data, place)
+        if len(head) >= _HEAD_BYTES:
+            return False
+        if not (before := self._before_end(head)):
+            return before
+        following = _BETWEEN.match(data, place + len(head)).end()  # type: ignore[union-attr]
+        return None if following == len(data) else self._ends_here(data, following)
+
+    def _ends_here(self, data: bytes, place: int) -> bool | None:
         head = _head(data, place)
         verdict = self._is_end(head)
         if verdict is not None or len(head) < _HEAD_BYTES:

@@ -10,7 +10,7 @@ import pytest
 
 from reef.gateway.dialect import Dialect
 from reef.gateway.dialects import CHAT_DIALECT, MESSAGES_DIALECT, RESPONSES_DIALECT
-from reef.gateway.sse import EndWatch
+from reef.gateway.streaming import watch_of
 
 STREAMS = Path(__file__).parent / "streams"
 SEEDS = 1000
@@ -42,7 +42,7 @@ def test_every_cut_gives_the_same_bytes_and_the_same_record(dialect: Dialect) ->
     records = set()
     for variant in variants(captured):
         for seed in range(SEEDS // 5):
-            watch, fold = EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end), dialect.fold()
+            watch, fold = watch_of(dialect), dialect.fold()
             passed = ending = b""
             for piece in pieces_of(variant, seed):
                 fold.feed(piece)
@@ -63,7 +63,7 @@ def test_every_cut_gives_the_same_bytes_and_the_same_record(dialect: Dialect) ->
 @pytest.mark.parametrize("dialect", [RESPONSES_DIALECT, MESSAGES_DIALECT], ids=lambda found: found.name)
 def test_the_receipt_is_one_member_more_and_no_byte_less(dialect: Dialect) -> None:
     for variant in variants((STREAMS / f"{dialect.name}.sse").read_bytes()):
-        watch, fold = EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end), dialect.fold()
+        watch, fold = watch_of(dialect), dialect.fold()
         fold.feed(variant)
         _, ending = watch.feed(variant)
         if not ending:

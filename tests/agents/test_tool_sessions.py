@@ -54,6 +54,9 @@ def test_an_agent_finishes_a_tool_session_and_leaves_its_records(
     sent = served.requests()[before:]
     assert {entry["path"].partition("?")[0] for entry in sent} == {ROUTES[upstream]}
     assert THOUGHT in json.dumps(_replies_in(json.loads(sent[-1]["body"])))
+    if upstream == "chat" != dialect:
+        roles = [message["role"] for message in json.loads(sent[-1]["body"])["messages"]]
+        assert roles == ["system", "user", "assistant", "tool"]
     records = served.home.json(f"reef records list -s {scenario}")[::-1]
     assert len(records) == len(sent)
     turns = [record for record in records if not record["side_call"]]

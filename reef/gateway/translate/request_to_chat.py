@@ -2,10 +2,11 @@
 
 Written as the plainest server takes it: one system message and only in front, text as a string, tool results as text.
 
-- System and developer messages in front are joined into one. A later one becomes a user message between
+- System and developer messages in front are joined into one. A later one is said by the user, between
   `<system-reminder>` tags, because many templates refuse a system message anywhere else.
-- Images and files of tool results follow all results of the turn in one user message that says which call they are of,
+- Images and files of tool results follow all results of the turn in a user message that says which call they are of,
   because the role `tool` carries text only.
+- What the user's side says in a row is one message, because many templates demand that user and assistant alternate.
 - Reasoning goes into the field in which the server gave it.
 """
 
@@ -52,26 +53,25 @@ def _messages(messages: list[Json]) -> list[Json]:
         front += 1
     system = [part for message in messages[:front] for part in _only_text(message)]
     found: list[Json] = [{"role": "system", "content": joined(system)}] if system else []
-    held: list[Json] = []
+    spoken: list[Json] | None = None
     for message in messages[front:]:
         role = message["role"]
-        if role == "tool":
-            result, more = _result(message)
-            found.append(result)
-            held += more
-            continue
-        if role == "user":
-            found.append({"role": "user", "content": _content([*held, *message["content"]])})
-            held = []
-            continue
-        if held:
-            found.append({"role": "user", "content": held})
-            held = []
         if role == "assistant":
+            if spoken is not None:
+                found.append({"role": "user", "content": _content(spoken)})
+                spoken = None
             found.append(_assistant(message))
-        elif message["content"]:
-            found.append({"role": "user", "content": reminder(joined(_only_text(message)))})
-    return found + ([{"role": "user", "content": held}] if held else [])
+            continue
+        if role == "tool":
+            result, parts = _result(message)
+            found.append(result)
+        elif role == "user":
+            parts = message["content"]
+        else:
+            parts = [text_part(reminder(joined(_only_text(message))))] if message["content"] else []
+        if parts or role == "user":
+            spoken = [*(spoken or ()), *parts]
+    return found if spoken is None else [*found, {"role": "user", "content": _content(spoken)}]
 
 
 def _only_text(message: Json) -> list[Json]:

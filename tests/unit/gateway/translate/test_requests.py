@@ -38,11 +38,11 @@ def test_claude_code_on_a_chat_upstream() -> None:
     }
     assert found.tools_left == ("web_search_20250305:web_search",)
     assert found.note() == "messages to chat; tools-left-out=web_search_20250305:web_search"
-    assert [message["role"] for message in messages] == ["system", "user", "user", "assistant", "tool", "tool", "user"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool", "user"]
     assert messages[0]["content"] == "You are Claude Code.\n\nBe brief."
-    assert messages[1]["content"] == "<system-reminder>rules</system-reminder>\n\nlook at a.png"
-    assert messages[2]["content"] == "<system-reminder>\nSkills: none\n</system-reminder>"
-    assert messages[3] == {
+    rules, skills = "<system-reminder>rules</system-reminder>", "<system-reminder>\nSkills: none\n</system-reminder>"
+    assert messages[1]["content"] == f"{rules}\n\nlook at a.png\n\n{skills}"
+    assert messages[2] == {
         "role": "assistant",
         "content": "I look.",
         "reasoning_content": "I should look",
@@ -51,9 +51,9 @@ def test_claude_code_on_a_chat_upstream() -> None:
             {"id": "toolu_2", "type": "function", "function": {"name": "Read", "arguments": '{"path":"b"}'}},
         ],
     }
-    assert messages[5] == {"role": "tool", "tool_call_id": "toolu_2", "content": "no such file"}
-    assert [part["type"] for part in messages[6]["content"]] == ["text", "image_url", "file"]
-    assert messages[6]["content"][2]["file"] == {
+    assert messages[4] == {"role": "tool", "tool_call_id": "toolu_2", "content": "no such file"}
+    assert [part["type"] for part in messages[5]["content"]] == ["text", "image_url", "file"]
+    assert messages[5]["content"][2]["file"] == {
         "filename": "a.pdf",
         "file_data": "data:application/pdf;base64,JVBERi0=",
     }
@@ -67,15 +67,15 @@ def test_codex_on_a_chat_upstream() -> None:
     assert [tool["function"]["name"] for tool in found.body["tools"]] == ["shell"]
     assert (found.body["verbosity"], found.body["response_format"]["json_schema"]["name"]) == ("low", "answer")
     assert "reasoning_effort" not in found.body and "store" not in found.body
-    roles = ["system", "user", "user", "assistant", "tool", "tool", "user", "assistant", "tool"]
+    roles = ["system", "user", "assistant", "tool", "tool", "user", "assistant", "tool"]
     assert [message["role"] for message in messages] == roles
     assert messages[0]["content"] == "You are Codex.\n\nPermissions: all\n\nSkills: none"
     image = {"url": f"data:image/png;base64,{PNG}", "detail": "high"}
-    assert messages[2]["content"][1] == {"type": "image_url", "image_url": image}
-    assert (messages[3]["content"], messages[3]["reasoning_content"]) == ("I run it.", "hm")
-    assert [call["id"] for call in messages[3]["tool_calls"]] == ["call_1", "call_2"]
-    assert [message["tool_call_id"] for message in messages[4:6]] == ["call_1", "call_2"]
-    assert messages[7]["tool_calls"][0]["function"] == {
+    assert messages[1]["content"][2] == {"type": "image_url", "image_url": image}
+    assert (messages[2]["content"], messages[2]["reasoning_content"]) == ("I run it.", "hm")
+    assert [call["id"] for call in messages[2]["tool_calls"]] == ["call_1", "call_2"]
+    assert [message["tool_call_id"] for message in messages[3:5]] == ["call_1", "call_2"]
+    assert messages[6]["tool_calls"][0]["function"] == {
         "name": "apply_patch",
         "arguments": '{"input":"*** Begin"}',
     }
@@ -320,6 +320,14 @@ def test_what_a_user_says_between_a_call_and_its_result_comes_after_the_result()
     ]
     messages = sent(RESPONSES, CHAT, {"input": items})["messages"]
     assert [message["role"] for message in messages] == ["assistant", "tool", "user"]
+
+
+def test_what_stands_in_a_row_on_the_users_side_is_one_message_of_a_chat_upstream() -> None:
+    said = ("user", "hi"), ("system", "be brief"), ("user", "go on")
+    items = [{"role": role, "content": text} for role, text in said]
+    reminded = "<system-reminder>\nbe brief\n</system-reminder>"
+    for client, body in ((RESPONSES, {"input": items}), (MESSAGES, {"messages": items})):
+        assert sent(client, CHAT, body)["messages"] == [{"role": "user", "content": f"hi\n\n{reminded}\n\ngo on"}]
 
 
 @pytest.mark.parametrize("upstream", [CHAT, RESPONSES])

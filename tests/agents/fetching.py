@@ -37,6 +37,8 @@ def fetch(names: Iterable[str], paths: Paths) -> dict[str, list[str]]:
             program = _program(name, folder, runtime, paths)
             script = program.suffix in (".js", ".cjs")
             found[name] = [str(runtime.program), str(program)] if script else [str(program)]
+    # What npm keeps of the packages is a third as large as what it made of them, and of no use to another run.
+    shutil.rmtree(paths.cache, ignore_errors=True)
     return found
 
 

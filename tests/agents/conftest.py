@@ -46,12 +46,17 @@ class Served:
     url: str
     programs: dict[str, list[str]]
 
-    def run(self, agent: str, dialect: str, scenario: str, prompt: str) -> subprocess.CompletedProcess[str]:
-        """Run an agent without a person, in a project of its own, with its calls in `scenario`."""
+    def run(
+        self, agent: str, dialect: str, scenario: str, prompt: str, again: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run an agent without a person, in a project of its own, with its calls in `scenario`.
+
+        `again` goes on with the session that the last such run has left.
+        """
         start = point(agent, dialect, self.url, scenario, self.config(scenario))
         project = self.project(scenario)
-        project.mkdir()
-        words = shlex.join([*self.programs[agent], *start.arguments, prompt])
+        project.mkdir(exist_ok=True)
+        words = shlex.join([*self.programs[agent], *start.arguments, *(start.again if again else ()), prompt])
         return self.home.sh(words, cwd=project, **start.environment)
 
     def requests(self) -> list[dict[str, Any]]:

@@ -17,12 +17,14 @@ class Start:
 
     arguments: list[str]
     """What follows the program; the prompt comes last."""
+    again: list[str]
+    """What stands before the prompt in a run that goes on with the last session."""
     environment: dict[str, str]
 
 
 def point(agent: str, dialect: str, url: str, scenario: str, folder: Path) -> Start:
     """Write the configuration of one agent below `folder`, and say how it is started."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return _POINTERS[agent](dialect, url, scenario, folder)
 
 
@@ -40,7 +42,7 @@ def _pi(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     settings = {"defaultProvider": "reef", "defaultModel": MODEL, "defaultThinkingLevel": "off", "quietStartup": True}
     _json(folder / "models.json", {"providers": {"reef": provider}})
     _json(folder / "settings.json", settings)
-    return Start(["-p"], {"PI_CODING_AGENT_DIR": str(folder), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"})
+    return Start(["-p"], ["--continue"], {"PI_CODING_AGENT_DIR": str(folder), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"})
 
 
 def _claude(dialect: str, url: str, scenario: str, folder: Path) -> Start:
@@ -61,7 +63,7 @@ def _claude(dialect: str, url: str, scenario: str, folder: Path) -> Start:
         "DISABLE_TELEMETRY",
         "DISABLE_ERROR_REPORTING",
     )
-    return Start(["--allowedTools", "Bash", "-p"], environment | dict.fromkeys(switches, "1"))
+    return Start(["-p", "--allowedTools=Bash"], ["--continue"], environment | dict.fromkeys(switches, "1"))
 
 
 def _codex(dialect: str, url: str, scenario: str, folder: Path) -> Start:
@@ -85,7 +87,7 @@ http_headers = {{ "x-reef-scenario" = "{scenario}" }}
 """
     )
     environment = {"CODEX_HOME": str(folder), "REEF_KEY": "reef-local"}
-    return Start(["exec", "--disable", "daemon_auto_start", "--skip-git-repo-check"], environment)
+    return Start(["exec", "--disable", "daemon_auto_start", "--skip-git-repo-check"], ["resume", "--last"], environment)
 
 
 def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
@@ -108,7 +110,7 @@ def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     for name in ("config", "data", "state", "cache"):
         environment[f"XDG_{name.upper()}_HOME"] = str(folder / name)
     switches = ("OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD")
-    return Start(["run", "-m", f"reef/{MODEL}"], environment | dict.fromkeys(switches, "1"))
+    return Start(["run", "-m", f"reef/{MODEL}"], ["--continue"], environment | dict.fromkeys(switches, "1"))
 
 
 _POINTERS: dict[str, Callable[[str, str, str, Path], Start]] = {

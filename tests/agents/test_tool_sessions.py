@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -53,10 +54,10 @@ def test_an_agent_finishes_a_tool_session_and_leaves_its_records(
 
     sent = served.requests()[before:]
     assert {entry["path"].partition("?")[0] for entry in sent} == {ROUTES[upstream]}
-    assert THOUGHT in json.dumps(_replies_in(json.loads(sent[-1]["body"])))
+    last = _bodies(sent)[-1]
+    assert THOUGHT in json.dumps(_replies_in(last))
     if upstream == "chat" != dialect:
-        roles = [message["role"] for message in json.loads(sent[-1]["body"])["messages"]]
-        assert roles == ["system", "user", "assistant", "tool"]
+        assert [message["role"] for message in _said(last)] == ["system", "user", "assistant", "tool"]
     records = served.home.json(f"reef records list -s {scenario}")[::-1]
     assert len(records) == len(sent)
     turns = [record for record in records if not record["side_call"]]
@@ -73,10 +74,20 @@ def test_an_agent_finishes_a_tool_session_and_leaves_its_records(
             assert asked.rstrip("\n") == entry["body"]
 
 
+def _bodies(sent: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [json.loads(entry["body"]) for entry in sent]
+
+
+def _said(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The conversation in a request, in any wire format."""
+    found: list[dict[str, Any]] = body.get("messages") or body["input"]
+    return found
+
+
 def _replies_in(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a request repeats of the model's own replies, in any wire format."""
-    said = body.get("messages") or body["input"]
-    return [message for message in said if message.get("role") not in ("user", "system", "developer", "tool")]
+    """What a request repeats of the model's own replies."""
+    others = ("user", "system", "developer", "tool")
+    return [message for message in _said(body) if message.get("role") not in others]
 
 
 def _expect_two_turns(turns: list[dict[str, Any]], dialect: str) -> None:
@@ -120,9 +131,37 @@ def test_claude_code_finds_a_tool_that_it_holds_back(serving: Callable[[str], Se
     wanted = json.dumps({"query": "select:WebFetch", "max_results": 5})
     ran = served.run("claude", "messages", scenario, f"Look it up. [[tool ToolSearch {wanted}]]")
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
-    asked = [json.loads(entry["body"]) for entry in served.requests()[before:]]
+    asked = _bodies(served.requests()[before:])
     offered = [{tool.get("function", tool)["name"] for tool in body["tools"]} for body in asked]
     assert offered[1] - offered[0] == {"WebFetch"} and offered[0] - offered[1] == set()
     # The agent asks again with every tool it has where a server refuses what its search has found.
     records = served.home.json(f"reef records list -s {scenario}")
     assert [record["status"] for record in records] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    "agent,dialect,upstream",
+    [
+        ("pi", "chat", "messages"),
+        ("claude", "messages", "chat"),
+        ("codex", "responses", "chat"),
+        ("opencode", "messages", "chat"),
+    ],
+)
+def test_a_session_that_was_translated_goes_on_in_another_run_of_the_agent(
+    serving: Callable[[str], Served], agent: str, dialect: str, upstream: str
+) -> None:
+    served, scenario = serving(upstream), f"{agent}-again-{upstream}"
+    before = len(served.requests())
+    assert served.run(agent, dialect, scenario, PROMPT).returncode == 0
+    ran = served.run(agent, dialect, scenario, "Now fail. [[shell echo so it failed; exit 3]]", again=True)
+    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    records = served.home.json(f"reef records list -s {scenario}")[::-1]
+    turns = [record for record in records if not record["side_call"]]
+    assert [turn["finish_reason"] for turn in turns] == list(FINISHED[dialect]) * 2
+    assert len({turn["session"] for turn in turns}) == 1 and turns[0]["session"]
+    # A translation that told one turn differently each time would cost a local engine its prefix cache.
+    said = [_said(body) for body in _bodies(served.requests()[before:]) if body.get("tools")]
+    assert len(said) == 4
+    assert all(later[: len(earlier)] == earlier for earlier, later in itertools.pairwise(said))
+    assert "so it failed" in json.dumps(said[-1][-1])

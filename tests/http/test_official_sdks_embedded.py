@@ -61,13 +61,13 @@ async def test_an_sdk_gets_the_same_objects_and_errors_from_the_embedded_model_t
         key = engine.headers()["authorization"].removeprefix("Bearer ")
         async with serving(tmp_path, engine=engine) as reef:
             places = [Clients(engine.base_url.removesuffix("/v1"), key), Clients(reef.url)]
-            await asyncio.to_thread(compare, *places)
+            assert await asyncio.to_thread(compared, *places) == len(CALLS)
     finally:
         await engine.stop()
 
 
-def compare(direct: Clients, through: Clients) -> None:
-    """Makes every call at both places."""
+def compared(direct: Clients, through: Clients) -> int:
+    """Makes every call at both places; returns how many gave objects."""
     for name, (ask, more) in CALLS.items():
         own, found = (settled(sdk.outcome(at, ask, "Name a colour.", **more)) for at in (direct, through))
         assert found == own and "class" not in own, name
@@ -82,3 +82,4 @@ def compare(direct: Clients, through: Clients) -> None:
     assert counts[0].input_tokens == counts[1].input_tokens > 0
     listed = [[model.id for model in at.openai.models.list()] for at in (direct, through)]
     assert listed[0] == listed[1] == [weights.SMOLLM2.name]
+    return len(CALLS)

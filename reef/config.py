@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from reef.errors import ConfigError, NotFound
 from reef.layers import Layer, from_pairs, merge, read_file
 from reef.paths import Paths, search
+from reef.providers import provider_of
 
 DEFAULT_PORT = 8900
 
@@ -58,8 +59,10 @@ class ReefSection(_Section):
 class InferenceSection(_Section):
     """What answers model calls."""
 
-    backend: Literal["auto", "upstream", "embedded"] = "auto"
-    """Which kind of engine; `auto` decides from the other keys and from what runs on this machine."""
+    backend: Literal["auto", "upstream", "embedded", "litellm"] = "auto"
+    """Which kind of engine; `auto` decides from the other keys and from what runs on this machine.
+
+    `litellm` is for vendors that speak no dialect of reef's; `upstream-model` then names one, as in `bedrock/…`."""
     upstream_url: str | None = None
     """Base address of the model server, with or without `/v1`."""
     upstream_model: str | None = None
@@ -224,7 +227,7 @@ def canonical_recipe(name: str) -> str:
 
 
 def model_flags(model: str) -> list[tuple[str, str]]:
-    """The settings that `--model` stands for: `embedded`, `ollama/ID`, `openai/ID` or a bare model id.
+    """The settings that `--model` stands for: `embedded`, `ollama/ID`, `openai/ID`, `bedrock/ID`, or a bare model id.
 
     Raises ConfigError for an unknown provider.
     """
@@ -235,6 +238,10 @@ def model_flags(model: str) -> list[tuple[str, str]]:
         return [("inference.upstream-url", "http://127.0.0.1:11434"), ("inference.upstream-model", rest)]
     if slash and provider == "openai" and rest:
         return [("inference.upstream-url", "https://api.openai.com"), ("inference.upstream-model", rest)]
+    if provider_of(model) is not None:
+        # An address that a settings file names for another model must not be sent this vendor's key.
+        at_home = ("inference.upstream-url", "")
+        return [("inference.backend", "litellm"), at_home, ("inference.upstream-model", model)]
     return [("inference.upstream-model", model)]
 
 

@@ -25,6 +25,7 @@ from reef.engines.weights import SMOLLM2
 from reef.errors import ConfigError, Failed, NotFound, ReefError
 from reef.ids import utc_now
 from reef.paths import Paths, write_atomic
+from reef.providers import provider_of
 
 PROVIDERS: tuple[tuple[str, str, str], ...] = (
     ("openai", "OPENAI_API_KEY", "https://api.openai.com/v1"),
@@ -145,6 +146,8 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     _hold(secret)
     if inference.backend == "embedded":
         return EmbeddedEngine(paths, on_change)
+    if inference.backend == "litellm":
+        return _litellm(settings, secret, on_change)
     url, model, key_env = _upstream(settings, paths)
     if url is None and model is None and inference.backend == "auto":
         return EmbeddedEngine(paths, on_change)
@@ -155,6 +158,15 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     key = secret or (os.environ.get(variable) if variable else None)
     older = inference.upstream_spellings == "older"
     return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api], older)
+
+
+def _litellm(settings: Settings, key: str | None, on_change: OnChange | None) -> Engine:
+    from reef.engines.litellm_engine import LitellmEngine
+
+    inference = settings.inference
+    if inference.upstream_model is None:
+        raise ConfigError("inference.backend is litellm but no model is named", "reef up --model bedrock/…")
+    return LitellmEngine(inference.upstream_model, inference.upstream_url or None, key, inference.timeout_s, on_change)
 
 
 def build_multimodal(settings: Settings) -> Engine | None:
@@ -188,6 +200,9 @@ def key_variable(settings: Settings, paths: Paths) -> str | None:
     """The variable that the daemon's own engine takes its provider's key from; None when from none."""
     if settings.inference.backend == "embedded":
         return None
+    if settings.inference.backend == "litellm":
+        provider = provider_of(settings.inference.upstream_model or "")
+        return provider.secrets[0] if provider else None
     url, _, key_env = _upstream(settings, paths)
     return key_env or (provider_variable(url) if url else None)
 
@@ -196,7 +211,7 @@ def why_chosen(settings: Settings, origins: Mapping[str, str], paths: Paths) -> 
     """Why the daemon's own engine is the one it is, in a few words."""
     inference = settings.inference
     if inference.backend != "auto" or inference.upstream_url is not None:
-        key = "inference.backend" if inference.backend == "embedded" else "inference.upstream-url"
+        key = "inference.backend" if inference.backend in ("embedded", "litellm") else "inference.upstream-url"
         return f"named by {origins.get(key, key)}"
     stored = confirmed(paths)
     return EMBEDDED.reason if stored is None else f"you chose it on {str(stored.get('at'))[:10]}"

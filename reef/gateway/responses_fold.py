@@ -34,6 +34,8 @@ _IN_ITEM = {
 """Text that belongs to an item: its field."""
 _SAID = ("content", "summary", "name", "call_id", "arguments", "input", "code")
 """What events say of an item before the last one."""
+_NO_END = ("in_progress", "queued")
+"""What a response's status is while it has not ended: no reason why it did."""
 
 
 class ResponsesFold(StreamFold):
@@ -188,7 +190,8 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
         facts.error = "the model server says that the response failed"
     details = reply.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    facts.finish_reason = reason if isinstance(reason, str) else status if isinstance(status, str) else None
+    ended = status if isinstance(status, str) and status not in _NO_END else None
+    facts.finish_reason = reason if isinstance(reason, str) else ended
     facts.name = short_text(reply.get("id"))
     output = reply.get("output")
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []

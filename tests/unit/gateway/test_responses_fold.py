@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from reef.gateway.responses import ResponsesDialect
 from reef.gateway.responses_fold import body_of_text
 
@@ -136,9 +138,15 @@ def test_nothing_that_a_server_may_send_breaks_the_fold() -> None:
     assert facts.ended
 
 
+@pytest.mark.parametrize("status,reason", [("in_progress", None), ("queued", None), ("cancelled", "cancelled")])
+def test_a_response_that_has_not_ended_has_no_reason_for_its_end(status: str, reason: str | None) -> None:
+    facts, _ = fold({"type": "response.created", "response": {"id": "r", "status": status, "output": [MESSAGE]}})
+    assert (facts.ended, facts.finish_reason) == (False, reason)
+
+
 def test_what_was_flushed_before_a_crash_becomes_a_reply() -> None:
     facts = ResponsesDialect().read_reply(body_of_text("hällo\nmore".encode()))
-    assert (facts.preview, facts.finish_reason) == ("hällo", "in_progress")
+    assert (facts.preview, facts.finish_reason) == ("hällo", None)
 
 
 def test_the_requests_facts() -> None:

@@ -63,7 +63,9 @@ def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     for content in body["contents"]:
         texts = [part["text"] for part in content["parts"] if "text" in part]
-        results = [part["functionResponse"]["response"] for part in content["parts"] if "functionResponse" in part]
+        # Google's servers take the names in either spelling.
+        given = [part.get("functionResponse") or part.get("function_response") for part in content["parts"]]
+        results = [result["response"] for result in given if result]
         if texts:
             found.append({"role": content.get("role", "user"), "content": "\n".join(texts)})
         found += [{"role": "tool", "content": str(next(iter(result.values()), ""))} for result in results]

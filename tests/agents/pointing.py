@@ -68,6 +68,7 @@ def _claude(dialect: str, url: str, scenario: str, folder: Path) -> Start:
 
 def _codex(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     assert dialect == "responses"
+    # The scenario stands in the address here, and in a header for the others.
     (folder / "config.toml").write_text(
         f"""model = "{MODEL}"
 model_provider = "reef"
@@ -80,10 +81,9 @@ model_context_window = 32768
 enabled = false
 [model_providers.reef]
 name = "reef"
-base_url = "{url}/v1"
+base_url = "{url}/s/{scenario}/v1"
 env_key = "REEF_KEY"
 wire_api = "responses"
-http_headers = {{ "x-reef-scenario" = "{scenario}" }}
 """
     )
     environment = {"CODEX_HOME": str(folder), "REEF_KEY": "reef-local"}

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.http.conftest import new_home, upstream
+from tests.http.conftest import home, new_home, upstream
 
-__all__ = ["new_home", "upstream"]
+__all__ = ["home", "new_home", "upstream"]

@@ -30,6 +30,7 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[stream anyway]]         an event stream although none was asked for
     [[extra]]                 fields that nobody knows
     [[close]]                 close the connection after the reply without saying so
+    [[replay chat 7]]         the captured stream of a dialect, cut where that seed says
     [[propose REPLY]]         from a proposer: answer exactly REPLY
 
 Prints `listening http://127.0.0.1:PORT`. With `--log FILE` it appends one JSON line when a request has arrived
@@ -51,6 +52,7 @@ from aiohttp import web
 
 from tests.fakes import chat_script
 from tests.fakes.messages_script import MessagesScript
+from tests.fakes.replay import captured, pieces_of
 from tests.fakes.responses_script import ResponsesScript
 
 MODEL = "fake-model"
@@ -185,6 +187,9 @@ class Server:
         reply.enable_chunked_encoding()
         await reply.prepare(request)
         await asyncio.sleep(script.slow_first)
+        if "replay" in script.words:
+            await _replay(reply, *script.words["replay"].split())
+            return reply, "complete"
         for place, event in enumerate(script.events()):
             if script.die_after is not None and place >= script.die_after:
                 return _cut(request, reply), "cut"
@@ -198,6 +203,14 @@ class Server:
         if script.close:
             _cut(request, reply)
         return reply, "complete"
+
+
+async def _replay(reply: web.StreamResponse, dialect: str, seed: str) -> None:
+    for piece in pieces_of(captured(dialect), int(seed)):
+        await reply.write(piece)
+        # The reader has its turn, so that it finds this piece alone.
+        await asyncio.sleep(0)
+    await reply.write_eof()
 
 
 def _cut(request: web.Request, reply: web.StreamResponse) -> web.StreamResponse:

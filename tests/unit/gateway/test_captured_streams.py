@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 
 import pytest
 
 from reef.gateway.dialect import Dialect
 from reef.gateway.dialects import CHAT_DIALECT, MESSAGES_DIALECT, RESPONSES_DIALECT
 from reef.gateway.streaming import watch_of
+from tests.fakes.replay import captured, pieces_of
 
-STREAMS = Path(__file__).parent / "streams"
 SEEDS = 1000
 RECEIPT = "0123456789abcdef" * 2
-
-
-def pieces_of(stream: bytes, seed: int) -> list[bytes]:
-    """`stream` in pieces whose sizes depend on `seed` alone."""
-    chance = random.Random(seed)
-    longest = chance.choice((1, 7, 60, 500, 5000))
-    found, place = [], 0
-    while place < len(stream):
-        size = chance.randint(1, longest)
-        found.append(stream[place : place + size])
-        place += size
-    return found
 
 
 def variants(stream: bytes) -> list[bytes]:
@@ -38,9 +24,8 @@ def variants(stream: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("dialect", [CHAT_DIALECT, RESPONSES_DIALECT, MESSAGES_DIALECT], ids=lambda found: found.name)
 def test_every_cut_gives_the_same_bytes_and_the_same_record(dialect: Dialect) -> None:
-    captured = (STREAMS / f"{dialect.name}.sse").read_bytes()
     records = set()
-    for variant in variants(captured):
+    for variant in variants(captured(dialect.name)):
         for seed in range(SEEDS // 5):
             watch, fold = watch_of(dialect), dialect.fold()
             passed = ending = b""
@@ -62,7 +47,7 @@ def test_every_cut_gives_the_same_bytes_and_the_same_record(dialect: Dialect) ->
 
 @pytest.mark.parametrize("dialect", [RESPONSES_DIALECT, MESSAGES_DIALECT], ids=lambda found: found.name)
 def test_the_receipt_is_one_member_more_and_no_byte_less(dialect: Dialect) -> None:
-    for variant in variants((STREAMS / f"{dialect.name}.sse").read_bytes()):
+    for variant in variants(captured(dialect.name)):
         watch, fold = watch_of(dialect), dialect.fold()
         fold.feed(variant)
         _, ending = watch.feed(variant)

@@ -61,7 +61,8 @@ def test_a_stream_ends_with_its_receipt(embedded: Home) -> None:
         lines = [line for line in reply.iter_lines() if line]
     assert lines[-1] == "data: [DONE]"
     assert json.loads(lines[-2].removeprefix("data: "))["reef"] == {"agent_record_id": receipt}
-    texts = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+    # The usage is the last chunk, so the receipt stands in it.
+    texts = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
     said = "".join((chunk["choices"][0]["delta"].get("content") or "") for chunk in texts if chunk["choices"])
     reader = Reader(embedded.paths.database)
     stored = json.loads(reader.response_bytes(receipt) or b"")

@@ -24,8 +24,9 @@ from reef.gateway.dialect import Dialect
 from reef.gateway.lenient import dump
 from reef.gateway.translate import (
     UPSTREAM_HEADERS,
+    CannotCarry,
     Exchange,
-    choose,
+    choices,
     exact,
     holds_minted,
     older_spellings,
@@ -74,12 +75,13 @@ def translated_request(
 
     Raises InvalidInput naming what cannot be carried, UpstreamFailed when the upstream speaks none of reef's dialects.
     """
-    upstream = choose(dialect.name, spoken)
-    if upstream is None:
+    ways = choices(dialect.name, spoken)
+    if not ways:
         raise UpstreamFailed(
             f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
         )
-    exchange = translate(dialect.name, upstream, _object(body), receipt=receipt, created=int(time.time()))
+    exchange = _exchange(dialect.name, ways, _object(body), receipt)
+    upstream = exchange.upstream
     own = {**UPSTREAM_HEADERS.get(upstream, {}), **engine.headers(upstream)}
     left = {"tools_left_out": list(exchange.tools_left), "fields_left_out": list(exchange.fields_left)}
     facts = {"from": dialect.name, "to": upstream, **{name: names for name, names in left.items() if names}}
@@ -87,6 +89,18 @@ def translated_request(
     url = yarl.URL(engine.url(ROUTE_OF[upstream]), encoded=True)
     found = headers.translated(request.headers, own)
     return Sending(url, found, dump(exchange.body), exchange, {"translated": facts})
+
+
+def _exchange(client: str, ways: list[str], request: dict[str, Any], receipt: str) -> Exchange:
+    """The request in the first of `ways` that carries all of it. Raises what the best of them says when none does."""
+    created = int(time.time())
+    refused: list[CannotCarry] = []
+    for upstream in ways:
+        try:
+            return translate(client, upstream, request, receipt=receipt, created=created)
+        except CannotCarry as error:
+            refused.append(error)
+    raise refused[0]
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from reef.gateway.translate.exchange import (
     Exchange,
     StreamBridge,
     StreamTranslator,
-    choose,
+    choices,
     frame,
     translate,
 )
@@ -35,7 +35,7 @@ __all__ = [
     "StreamBridge",
     "StreamTranslator",
     "Usage",
-    "choose",
+    "choices",
     "error_reply",
     "exact",
     "frame",

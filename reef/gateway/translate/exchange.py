@@ -55,12 +55,11 @@ _WRITERS: dict[str, Callable[[Setting], Writer]] = {
 _DONE = b"[DONE]"
 
 
-def choose(client: str, upstream: Collection[str]) -> str | None:
-    """The dialect in which to ask an upstream that speaks `upstream`; the client's own needs no translation.
-
-    None when it speaks none that is known.
+def choices(client: str, upstream: Collection[str]) -> list[str]:
+    """The dialects in which an upstream that speaks `upstream` can be asked, best first; the client's own needs no
+    translation.
     """
-    return next((dialect for dialect in PREFERRED[client] if dialect in upstream), None)
+    return [dialect for dialect in PREFERRED[client] if dialect in upstream]
 
 
 class StreamTranslator:

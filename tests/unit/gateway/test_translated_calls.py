@@ -209,6 +209,24 @@ async def test_what_cannot_be_carried_is_refused_by_name_and_the_upstream_is_not
         assert (row["state"], row["status"]) == ("failed", 400) and reef.seen() == []
 
 
+@pytest.mark.parametrize(
+    ("client", "upstreams", "more", "taken"),
+    [
+        ("messages", ("chat", "responses"), {"stop_sequences": ["###"]}, "chat"),
+        ("messages", ("chat", "responses"), {"temperature": 0}, "responses"),
+        ("chat", ("responses", "messages"), {"stop": ["###"]}, "messages"),
+    ],
+)
+async def test_what_the_best_dialect_of_a_server_cannot_carry_goes_in_another_that_it_speaks(
+    tmp_path: Path, client: str, upstreams: tuple[str, ...], more: dict[str, Any], taken: str
+) -> None:
+    async with serving(tmp_path, speaks=upstreams, known=False) as reef:
+        reply = await reef.ask(client, "hello", **more)
+        assert (reply.status, text_of(client, reply.json)) == (200, "You said: hello")
+        assert reply.headers["x-reef-translated"] == f"{client} to {taken}"
+        assert reef.seen()[0]["path"] == PATHS[taken]
+
+
 async def test_tools_and_fields_that_are_left_out_are_named_in_a_header_and_in_the_record(tmp_path: Path) -> None:
     async with serving(tmp_path, speaks=("chat",), known=False) as reef:
         tools = [{"type": "web_search"}, {"type": "function", "name": "f", "parameters": {}}]

@@ -10,7 +10,7 @@ import pytest
 
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES
 from reef.errors import InvalidInput
-from reef.gateway.translate import CannotCarry, Compat, choose
+from reef.gateway.translate import CannotCarry, Compat, choices
 from reef.gateway.translate.hub import RAW_ARGUMENTS
 from tests.unit.gateway.translate.samples import CLAUDE_CODE, CODEX, OPENCODE, PNG, SCHEMA
 from tests.unit.gateway.translate.talk import asked, exchange, sent
@@ -396,8 +396,8 @@ def test_text_documents_keep_their_words() -> None:
 
 
 def test_the_upstreams_dialect_is_the_clients_own_where_it_can_be() -> None:
-    assert choose(MESSAGES, ["chat", "messages"]) == MESSAGES
-    assert choose(MESSAGES, ["chat", "responses"]) == RESPONSES
-    assert choose(RESPONSES, ("messages", "chat")) == CHAT
-    assert choose(CHAT, {"messages"}) == MESSAGES
-    assert choose(CHAT, []) is None
+    assert choices(MESSAGES, ["chat", "messages"]) == [MESSAGES, CHAT]
+    assert choices(MESSAGES, ["chat", "responses"]) == [RESPONSES, CHAT]
+    assert choices(RESPONSES, ("messages", "chat")) == [CHAT, MESSAGES]
+    assert choices(CHAT, {"messages"}) == [MESSAGES]
+    assert choices(CHAT, []) == []

@@ -2,6 +2,7 @@
 # Installs reef for one user: no root, no question, nothing outside reef's own folders but one link in ~/.local/bin.
 #
 #   ./install.sh                      install, or repair what is broken
+#   ./install.sh --with providers     the same with litellm, which reaches Bedrock, Vertex, Gemini and others
 #   ./install.sh quickstart [--prove] install, then see reef work once on real input
 #   ./install.sh test [--all]         run the project's own tests (from a checkout)
 #   ./install.sh uninstall [--purge]  remove the programs; --purge removes records and versions as well
@@ -312,10 +313,11 @@ install_packages() {
     "$VENV/bin/python" -c 'import pip' >/dev/null 2>&1 || make_environment "$VENV"
     if [ "$KIND" = wheel ]; then
         SCRATCH=$(mktemp -d)
-        add_packages "$VENV" "$(pack_wheel "$SCRATCH")"
+        add_packages "$VENV" "$(pack_wheel "$SCRATCH")${EXTRAS:+[$EXTRAS]}"
     else
-        add_packages "$VENV" "$HERE"
+        add_packages "$VENV" "$HERE${EXTRAS:+[$EXTRAS]}"
     fi
+    [ -z "$EXTRAS" ] || echo "$EXTRAS" >"$VENV/extras"
     "$VENV/bin/reef" --version >/dev/null || fail "the installed reef does not start" "rm -r $(short "$VENV") && $0"
     echo "$1" >"$VENV/source"
     tock
@@ -325,7 +327,9 @@ install_packages() {
 install_reef() {
     find_source
     check_link
-    stamp=$(fingerprint)
+    # What was once asked for stays, whatever installs the next version.
+    EXTRAS=${EXTRAS:-$(cat "$VENV/extras" 2>/dev/null || true)}
+    stamp=$(fingerprint)${EXTRAS:+-$EXTRAS}
     if is_installed "$stamp"; then
         say "reef $VERSION · installed in $(short "$DATA")"
     else
@@ -348,7 +352,7 @@ on_path() {
 }
 
 install_only() {
-    [ $# -eq 0 ] || usage
+    case "${*:-}" in '') ;; '--with providers') EXTRAS=providers ;; *) usage ;; esac
     install_reef
     say "  ✓ command                 $(short "$BIN/reef")"
     if ! on_path; then
@@ -541,12 +545,14 @@ usage() {
 
 main() {
     ASKED=$*
+    EXTRAS=
     find_places
     keep_rustup_out
     command=${1:-install}
     [ $# -eq 0 ] || shift
     case "$command" in
         install) install_only "$@" ;;
+        --with) install_only --with "$@" ;;
         quickstart) quickstart "$@" ;;
         test) run_tests "$@" ;;
         uninstall) uninstall "$@" ;;

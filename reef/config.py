@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from reef.errors import ConfigError, NotFound
+from reef.layers import Layer, from_pairs, merge, read_file
 from reef.paths import Paths, search
+from reef.providers import provider_of
 
 DEFAULT_PORT = 8900
 
@@ -59,20 +59,34 @@ class ReefSection(_Section):
 class InferenceSection(_Section):
     """What answers model calls."""
 
-    backend: Literal["auto", "upstream", "embedded"] = "auto"
-    """Which kind of engine; `auto` decides from the other keys and from what runs on this machine."""
+    backend: Literal["auto", "upstream", "embedded", "litellm"] = "auto"
+    """Which kind of engine; `auto` decides from the other keys and from what runs on this machine.
+
+    `litellm` is for vendors that speak no dialect of reef's; `upstream-model` then names one, as in `bedrock/…`."""
     upstream_url: str | None = None
     """Base address of the model server, with or without `/v1`."""
     upstream_model: str | None = None
     """Model id that the upstream is asked for when a call names none."""
     upstream_api_key: SecretStr | None = None
     """Key for the upstream; sent there and nowhere else. Best set as `REEF_UPSTREAM_API_KEY`."""
-    upstream_api: Literal["openai"] = "openai"
-    """Protocol that the upstream speaks."""
+    upstream_api: Literal["auto", "openai", "responses", "anthropic"] = "auto"
+    """The one protocol that the upstream speaks; `auto` asks it which ones it does."""
+    upstream_spellings: Literal["as-sent", "older"] = "as-sent"
+    """`older`: chat's role `developer` and `max_completion_tokens` reach it as `system` and `max_tokens`."""
+    multimodal_url: str | None = None
+    """Address that answers embeddings, images, speech and decisions; without it the upstream does."""
+    multimodal_api_key: SecretStr | None = None
+    """Key for that address; best set as `REEF_MULTIMODAL_API_KEY`."""
     timeout_s: float = Field(600, gt=0)
     """Seconds without a byte from the upstream until a call fails."""
     connect_timeout_s: float = Field(10, gt=0)
     """Seconds for a connection to the upstream."""
+    retry_timeout_s: float = Field(300, ge=0)
+    """Seconds in which a reply is asked for again that the engine broke off to load new weights."""
+    retry_initial_s: float = Field(0.05, gt=0)
+    """Seconds until the first of those tries; each wait is twice as long as the one before."""
+    retry_max_s: float = Field(1.0, gt=0)
+    """The longest of those waits, in seconds."""
 
 
 class RecipeSection(_Section):
@@ -149,6 +163,7 @@ ENVIRONMENT: dict[str, str] = {
     "REEF_UPSTREAM_URL": "inference.upstream-url",
     "REEF_UPSTREAM_MODEL": "inference.upstream-model",
     "REEF_UPSTREAM_API_KEY": "inference.upstream-api-key",
+    "REEF_MULTIMODAL_API_KEY": "inference.multimodal-api-key",
     "REEF_RECIPE": "recipe.implementation",
     "REEF_AUTOSTART": "daemon.autostart",
     "REEF_PROPOSER": "harness.proposer",
@@ -190,19 +205,19 @@ def load(
     env = os.environ if environ is None else environ
     places = paths or Paths.from_environ(env)
     files: list[Path] = []
-    layers: list[tuple[dict[str, Any], dict[str, str]]] = []
+    layers: list[Layer] = []
     for path, required in ((places.config_file, False), (deployment, True)):
         if path is None or not (required or path.exists()):
             continue
-        layers.append(_read_file(path, env, interpolate=path == deployment))
+        layers.append(read_file(path, env, interpolate=path == deployment))
         files.append(path)
-    layers.append(_from_pairs([(key, env[name], name) for name, key in ENVIRONMENT.items() if env.get(name)]))
-    layers.append(_from_pairs([(key, text, "flag") for key, text in flags]))
-    values, origins = _merge(layers)
+    layers.append(from_pairs([(key, env[name], name) for name, key in ENVIRONMENT.items() if env.get(name)]))
+    layers.append(from_pairs([(key, text, "flag") for key, text in flags]))
+    values, origins = merge(layers)
     name = (values.get("recipe") or {}).get("implementation")
     if isinstance(name, str):
         values["recipe"]["implementation"] = canonical_recipe(name)
-        values, origins = _merge([_profile(values["recipe"]["implementation"], places), (values, origins)])
+        values, origins = merge([_profile(values["recipe"]["implementation"], places), (values, origins)])
     return Resolved(_check(values, origins), origins, tuple(files))
 
 
@@ -212,7 +227,7 @@ def canonical_recipe(name: str) -> str:
 
 
 def model_flags(model: str) -> list[tuple[str, str]]:
-    """The settings that `--model` stands for: `embedded`, `ollama/ID`, `openai/ID` or a bare model id.
+    """The settings that `--model` stands for: `embedded`, `ollama/ID`, `openai/ID`, `bedrock/ID`, or a bare model id.
 
     Raises ConfigError for an unknown provider.
     """
@@ -223,6 +238,10 @@ def model_flags(model: str) -> list[tuple[str, str]]:
         return [("inference.upstream-url", "http://127.0.0.1:11434"), ("inference.upstream-model", rest)]
     if slash and provider == "openai" and rest:
         return [("inference.upstream-url", "https://api.openai.com"), ("inference.upstream-model", rest)]
+    if provider_of(model) is not None:
+        # An address that a settings file names for another model must not be sent this vendor's key.
+        at_home = ("inference.upstream-url", "")
+        return [("inference.backend", "litellm"), at_home, ("inference.upstream-model", model)]
     return [("inference.upstream-model", model)]
 
 
@@ -238,7 +257,7 @@ def recipe_folder(name: str, paths: Paths) -> Path:
     raise NotFound(f"there is no recipe {name!r} (known: {', '.join(known)})", "reef recipes list")
 
 
-def _profile(recipe: str, paths: Paths) -> tuple[dict[str, Any], dict[str, str]]:
+def _profile(recipe: str, paths: Paths) -> Layer:
     try:
         folder = recipe_folder(recipe, paths)
     except NotFound as error:
@@ -249,98 +268,6 @@ def _profile(recipe: str, paths: Paths) -> tuple[dict[str, Any], dict[str, str]]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}", "reef recipes list") from None
     return table, dict.fromkeys(_leaves(table), f"profile {recipe}")
-
-
-def _read_file(path: Path, env: Mapping[str, str], interpolate: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except FileNotFoundError:
-        raise ConfigError(f"there is no settings file {path}", "reef config show") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"{path} cannot be read as YAML: {reason}", "reef config show") from None
-    origins: dict[str, str] = {}
-    values = {} if node is None else _plain(node, path, "", origins)
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} does not hold keys and values", "reef help config")
-    values.pop("schema-version", None)
-    origins.pop("schema-version", None)
-    return (_interpolate(values, env, path) if interpolate else values), origins
-
-
-def _plain(node: yaml.Node, path: Path, at: str, origins: dict[str, str]) -> Any:
-    if not isinstance(node, yaml.MappingNode):
-        origins[at] = f"{path}:{node.start_mark.line + 1}"
-        return yaml.SafeLoader("").construct_object(node, deep=True)
-    found: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value).replace("_", "-") if _is_schema_key(at) else str(key_node.value)
-        if key in found:
-            raise ConfigError(f"{path}:{key_node.start_mark.line + 1}: {key!r} is there twice", "reef config show")
-        found[key] = _plain(value_node, path, f"{at}.{key}" if at else key, origins)
-    return found
-
-
-def _is_schema_key(parent: str) -> bool:
-    return parent not in ("recipe.config", "tui.keys") and not parent.startswith(("recipe.config.", "tui.keys."))
-
-
-def _interpolate(value: Any, env: Mapping[str, str], path: Path) -> Any:
-    if isinstance(value, dict):
-        return {key: _interpolate(item, env, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_interpolate(item, env, path) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def put(match: re.Match[str]) -> str:
-        name, needed = match.group(1), match.group(2)
-        if name not in env and needed:
-            raise ConfigError(f"{path} needs the variable {name}, which is not set", f"export {name}=…")
-        return env.get(name, "")
-
-    return re.sub(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(:\?)?\}", put, value)
-
-
-def _from_pairs(pairs: Sequence[tuple[str, str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for key, text, origin in pairs:
-        parts = [part.replace("_", "-") if place < 2 else part for place, part in enumerate(key.split("."))]
-        target = values
-        for part in parts[:-1]:
-            target = target.setdefault(part, {})
-        target[parts[-1]] = _typed(".".join(parts), text)
-        origins[".".join(parts)] = origin
-    return values, origins
-
-
-def _typed(key: str, text: str) -> Any:
-    """Text of a flag or variable as a value: JSON for lists and tables and free keys, the text itself otherwise."""
-    if text[:1] in ("[", "{") or not _is_schema_key(key.rpartition(".")[0]):
-        try:
-            return yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"the value of {key} is not JSON: {str(error).splitlines()[0]}") from None
-    return text
-
-
-def _merge(layers: Sequence[tuple[dict[str, Any], dict[str, str]]]) -> tuple[dict[str, Any], dict[str, str]]:
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for layer, origin in layers:
-        values = _merged(values, layer)
-        origins |= origin
-    return values, origins
-
-
-def _merged(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    both = dict(low)
-    for key, value in high.items():
-        old = both.get(key)
-        both[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return both
 
 
 def _check(values: dict[str, Any], origins: dict[str, str]) -> Settings:

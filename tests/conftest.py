@@ -60,7 +60,7 @@ def paths(sealed_room: Path) -> Paths:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def need_tool() -> Callable[[str], str]:
     """`need_tool("tmux")` returns the path of a program; without it the test is skipped, and in CI it fails."""
 

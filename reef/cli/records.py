@@ -131,8 +131,9 @@ def _row(row: dict[str, Any]) -> list[str]:
 
 
 def _marked(row: dict[str, Any]) -> str:
-    """The first line of the request; what no person asked for says so."""
+    """The first line of the request; what no person asked for, and what likely did not reach the model, says so."""
     mark = "step: " if row["source"] == "step" else "side call: " if row.get("side_call") else ""
+    mark += "prompt cut: " if row.get("prompt_cut") else ""
     return mark + OUT.line(row.get("preview"))
 
 
@@ -152,12 +153,36 @@ def _facts(row: dict[str, Any]) -> list[str]:
         ("request", [size(row.get("request_bytes")), OUT.line(row.get("preview"), 100)]),
         ("reply", [size(row.get("response_bytes")), OUT.line(row.get("answer_preview"), 100)]),
     ]
+    facts += _what_reached_the_model(row)
+    if row.get("follows"):
+        earlier = row.get("follows_record") or "the earlier part of the conversation was not recorded"
+        facts.append(("follows", [OUT.line(row["follows"], 100), earlier]))
     if row.get("error"):
         facts.append(("error", [OUT.paint(OUT.line(row["error"]), "failed")]))
     if row.get("redactions"):
         facts.append(("redacted", [f"{row['redactions']} times a credential, so it is not used for training"]))
     facts += [("report", _report(report)) for report in row.get("reports") or []]
     return [f"{label:<9} {OUT.joined(*parts)}" for label, parts in facts]
+
+
+def _what_reached_the_model(row: dict[str, Any]) -> list[tuple[str, list[str | None]]]:
+    facts: list[tuple[str, list[str | None]]] = []
+    notes = row.get("notes") or {}
+    if row.get("prompt_cut"):
+        sent = f"about {count(row.get('expected_tokens'))} tokens sent, {count(row.get('prompt_tokens'))} counted"
+        facts.append(("prompt", [OUT.paint("the server has likely cut it", "failed"), sent]))
+    rules = notes.get("rules")
+    if rules:
+        told = f"{size(rules['bytes'])} of at most {size(rules['cap'])}"
+        facts.append(("rules", [OUT.paint(told, "failed") if rules["bytes"] > rules["cap"] else told]))
+    ways = notes.get("translated")
+    if ways:
+        left = [*ways.get("tools_left_out", ()), *ways.get("fields_left_out", ())]
+        without = OUT.line(f"without {', '.join(left)}", 200) if left else None
+        facts.append(("dialect", [f"{ways['from']} to {ways['to']}", without]))
+    if len(row.get("attempts") or ()) > 1:
+        facts.append(("tries", [str(len(row["attempts"])), OUT.line(row["attempts"][0].get("error"), 100)]))
+    return facts
 
 
 def _report(report: dict[str, Any]) -> list[str | None]:

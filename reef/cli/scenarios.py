@@ -113,7 +113,7 @@ def engine_spec(text: str) -> str:
         named = dict(model_flags(text))
     except ConfigError:
         named = {}
-    url, model = named.get("inference.upstream-url"), named.get("inference.upstream-model")
+    url, model = named.get("inference.upstream-url") or None, named.get("inference.upstream-model")
     if url is None:
         raise UsageError(
             f"{text!r} is neither `embedded`, `ollama/ID`, `openai/ID` nor an address", "reef scenarios create --help"

@@ -26,7 +26,12 @@ ConfigOption = Annotated[
 ]
 RecipeOption = Annotated[str | None, typer.Option("--recipe", metavar="NAME", help="How new scenarios learn.")]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", metavar="MODEL", help="embedded, ollama/ID, openai/ID or a model id.")
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="embedded, ollama/ID, openai/ID, bedrock/ID … (`reef help providers`) or a model id.",
+    ),
 ]
 PrintOption = Annotated[bool, typer.Option("--print-config", help="Print each setting and its origin, and stop.")]
 

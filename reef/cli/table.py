@@ -137,6 +137,7 @@ TOPICS: dict[str, str] = {
     "config": "settings, their files and their order",
     "exit-codes": "what each exit status means",
     "formats": "what is printed where, and --json",
+    "providers": "which models can answer, and whose keys they need",
     "recipes": "how a scenario learns",
     "adapters": "how a coding agent is described",
     "security": "who may do what, and what that does not stop",

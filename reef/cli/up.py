@@ -93,8 +93,10 @@ def _say_choice(resolved: Resolved) -> None:
     if inference.backend == "auto" and inference.upstream_url is None:
         choose_model()
         return
-    key = "inference.backend" if inference.backend == "embedded" else "inference.upstream-url"
-    named = "embedded" if inference.backend == "embedded" else f"upstream {inference.upstream_url or ''}"
+    key, named = "inference.upstream-url", f"upstream {inference.upstream_url or ''}"
+    if inference.backend in ("embedded", "litellm"):
+        model = inference.upstream_model if inference.backend == "litellm" else None
+        key, named = "inference.backend", f"{inference.backend} {model or ''}".strip()
     output.say(f"engine {ERR.joined(safe(named), f'named by {safe(resolved.origins.get(key, key))}')}")
 
 

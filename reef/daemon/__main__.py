@@ -16,7 +16,7 @@ from typing import Any
 from reef.errors import ReefError, UsageError
 from reef.paths import Paths, unusable
 
-_TAKEN = ("REEF_TOKEN", "REEF_UPSTREAM_API_KEY", "REEF_SESSION", "REEF_SESSION_ID")
+_TAKEN = ("REEF_TOKEN", "REEF_UPSTREAM_API_KEY", "REEF_MULTIMODAL_API_KEY", "REEF_SESSION", "REEF_SESSION_ID")
 
 
 def main() -> int:

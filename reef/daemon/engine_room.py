@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from reef import events
 from reef.config import Settings
-from reef.engines.discovery import build
+from reef.engines.discovery import build, build_multimodal
 from reef.engines.engine import Engine, EngineHealth, OnChange
 from reef.errors import InvalidInput, ReefError
 from reef.paths import Paths
@@ -38,6 +38,8 @@ class EngineRoom:
         self._paths = paths
         self._writer = writer
         self._own = build(settings, paths, self._told("daemon"))
+        self.multimodal = build_multimodal(settings)
+        """What answers embeddings, images and speech; None: the engine of the call's scenario."""
         self._named: dict[str, Engine] = {}
         self._starts: set[asyncio.Task[None]] = set()
         self._asking: asyncio.Task[EngineHealth] | None = None
@@ -79,7 +81,7 @@ class EngineRoom:
         """End every engine."""
         for task in (*self._starts, *([self._asking] if self._asking is not None else [])):
             task.cancel()
-        for engine in (self._own, *self._named.values()):
+        for engine in (self._own, *self._named.values(), *([self.multimodal] if self.multimodal else [])):
             await engine.stop()
 
     def _make(self, spec: str) -> Engine:
@@ -100,6 +102,7 @@ class EngineRoom:
     async def _start(self, engine: Engine) -> None:
         try:
             await engine.start()
+            await engine.find_dialects()
         except ReefError as error:
             log.warning("engine %s does not start: %s", engine.name, error.message)
 

@@ -28,8 +28,12 @@ MAX_BODY = 64 * 1024 * 1024
 CALLER: web.RequestKey[Caller] = web.RequestKey("caller", Caller)
 EXTRA_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("extra_headers", dict)
 
+_CLIENT_GONE = 499
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_EXPOSED = "x-reef-agent-record-id, x-reef-release-id, x-reef-unrecorded, x-reef-scenario-created"
+_EXPOSED = (
+    "x-reef-agent-record-id, x-reef-release-id, x-reef-unrecorded, x-reef-estimate, x-reef-translated,"
+    " x-reef-scenario-created"
+)
 _ALLOWED = {
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-allow-headers": "Authorization, Content-Type, x-reef-scenario",
@@ -76,7 +80,10 @@ class Guard:
                 refused.force_close()
                 return refused
             except ConnectionError:
-                raise
+                if not _has_left(request):
+                    raise
+                # Nobody reads this. Raised on, a hang-up would stand in the log as a failure of the route.
+                return web.Response(status=_CLIENT_GONE)
             except Exception:
                 log.exception("%s %s failed", request.method, _route_name(request))
                 return error_reply(request.path, Failed("reef failed inside this route", "reef logs"))
@@ -136,6 +143,10 @@ class Guard:
             foreign = self._foreign[connection] = _is_foreign(connection)
         if foreign:
             raise Forbidden("this connection belongs to another user of the machine", "export REEF_TOKEN=…")
+
+
+def _has_left(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
 
 
 def _has_port(host: str) -> bool:

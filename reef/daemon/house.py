@@ -14,6 +14,7 @@ from reef.config import Resolved, Settings
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
 from reef.daemon.reading import Reading
+from reef.daemon.rules import RulesSizes
 from reef.daemon.scenarios import Scenarios
 from reef.daemon.served import ServedVersions
 from reef.daemon.sessions import Sessions
@@ -49,6 +50,7 @@ class House:
     stopping: bool = False
     started_at: str = field(default_factory=utc_now)
     started: float = field(default_factory=time.monotonic)
+    rules: RulesSizes = field(default_factory=RulesSizes)
     work: set[asyncio.Task[None]] = field(default_factory=set)
     """Background tasks, kept from being collected."""
 

@@ -21,7 +21,7 @@ from reef.daemon.secrets_on_disk import person_key
 from reef.daemon.served import ServedVersions
 from reef.daemon.sessions import Sessions
 from reef.errors import ReefError
-from reef.gateway.chat_fold import body_of_text
+from reef.gateway.dialects import body_of_text
 from reef.gateway.relay import Gateway
 from reef.learning.attempt import Home
 from reef.learning.supervisor import Supervisor
@@ -39,7 +39,7 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     """Open every room. Raises the ReefError of the room that cannot be opened."""
     writer = await asyncio.to_thread(Writer, paths.database)
     # First in the queue of the one writer: whatever is open now belongs to a daemon that is gone.
-    interrupted = writer.submit(lambda conn: mark_interrupted(conn, lambda _dialect, text: body_of_text(text)))
+    interrupted = writer.submit(lambda conn: mark_interrupted(conn, body_of_text))
     reading = Reading(paths.database)
     repository = Repository(paths.versions_git)
     await asyncio.to_thread(repository.ensure)

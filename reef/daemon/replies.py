@@ -10,7 +10,9 @@ import orjson
 from aiohttp import web
 
 from reef.errors import InvalidInput, ReefError
-from reef.gateway.dialect import OPENAI_KINDS
+from reef.gateway.dialect import problem_of
+from reef.gateway.dialects import dialect_of_path
+from reef.gateway.refusing import refusal
 
 _OFF_THE_LOOP = 256 * 1024
 
@@ -24,20 +26,12 @@ def json_reply(body: object, status: int = 200, headers: Mapping[str, str] | Non
 
 def error_reply(path: str, error: ReefError) -> web.Response:
     """`error` in the shape of the API that `path` belongs to."""
-    body = openai_error(error) if is_model_route(path) else error.to_json()
-    return json_reply(body, error.http_status)
-
-
-def is_model_route(path: str) -> bool:
-    """Whether `path` is one of the model API's, whose clients expect the provider's own shape of error."""
-    return path.startswith("/v1/") or (path.startswith("/s/") and "/v1/" in path)
-
-
-def openai_error(error: ReefError) -> dict[str, Any]:
-    """OpenAI's shape; the hint is part of the message because its clients show nothing else."""
-    message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
-    kind = OPENAI_KINDS.get(error.http_status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": error.code, "hint": error.hint}}
+    dialect = dialect_of_path(path)
+    if dialect is None:
+        return json_reply(error.to_json(), error.http_status)
+    found = refusal(dialect, problem_of(error))
+    found.headers["cache-control"] = "no-store"
+    return found
 
 
 async def json_body(request: web.Request, required: bool = True) -> dict[str, Any]:

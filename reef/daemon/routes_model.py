@@ -2,29 +2,111 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from aiohttp import web
 
 from reef.daemon.access import Access
 from reef.daemon.guard import EXTRA_HEADERS
 from reef.daemon.house import house_of
 from reef.daemon.naming import asked_name, asked_scenario, caller_of
-from reef.daemon.table import Route
+from reef.daemon.scenarios import Scenario
+from reef.daemon.table import Handler, Route
+from reef.errors import NotFound
 from reef.gateway.call import Call
+from reef.gateway.dialect import Dialect
+from reef.gateway.dialects import (
+    CHAT_DIALECT,
+    MESSAGES_DIALECT,
+    RESPONSES_DIALECT,
+    TOKEN_COUNT_DIALECT,
+)
 from reef.records.writer import RecordingFailed
+
+_IMAGES = ("generations", "edits", "variations")
 
 
 async def chat_completions(request: web.Request) -> web.StreamResponse:
     """`POST /v1/chat/completions`: a new scenario name makes the scenario, visibly."""
+    return await _answer(request, CHAT_DIALECT)
+
+
+async def responses(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/responses`: the same in OpenAI's newer format."""
+    return await _answer(request, RESPONSES_DIALECT)
+
+
+async def messages(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/messages`: the same in Anthropic's format."""
+    return await _answer(request, MESSAGES_DIALECT)
+
+
+async def count_tokens(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/messages/count_tokens`: recorded, but never a turn; estimated where the model server cannot count."""
+    return await _answer(request, TOKEN_COUNT_DIALECT)
+
+
+async def models(request: web.Request) -> web.StreamResponse:
+    """`GET /v1/models`: the engine's own list."""
+    house = house_of(request)
+    return await house.gateway.models(request, house.engines.of(asked_scenario(request).engine))
+
+
+async def models_elsewhere(request: web.Request) -> web.StreamResponse:
+    """`GET /api/v1/models`: the same list, where some agents look for it."""
+    return await models(request)
+
+
+async def model(request: web.Request) -> web.StreamResponse:
+    """`GET /v1/models/<name>`: one model; names may hold a slash."""
+    house = house_of(request)
+    name = request.rel_url.raw_path.partition("/v1/models/")[2]
+    if any(part in (".", "..") for part in unquote(name).split("/")):
+        raise NotFound(f"there is no model {name[:100]!r}", "reef status")
+    return await house.gateway.models(request, house.engines.of(asked_scenario(request).engine), name)
+
+
+async def root(request: web.Request) -> web.Response:
+    """`HEAD /`: some agents look whether anybody is there before their first call."""
+    return web.Response()
+
+
+async def embeddings(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/embeddings`, unrecorded."""
+    return await _pass(request, "/embeddings")
+
+
+async def images(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/images`, unrecorded."""
+    return await _pass(request, "/images")
+
+
+async def images_of_kind(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/images/generations`, `…/edits`, `…/variations`, unrecorded."""
+    kind = request.match_info["kind"]
+    if kind not in _IMAGES:
+        raise NotFound(f"there is no route {request.path[:200]}", "reef --help")
+    return await _pass(request, f"/images/{kind}")
+
+
+async def speech(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/audio/speech`, unrecorded."""
+    return await _pass(request, "/audio/speech")
+
+
+async def decisions(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/decisions`, unrecorded."""
+    return await _pass(request, "/decisions")
+
+
+async def _answer(request: web.Request, dialect: Dialect) -> web.StreamResponse:
     house, caller = house_of(request), caller_of(request)
-    name = asked_name(request)
     try:
-        scenario, created = await house.scenarios.for_call(name)
+        scenario = await _scenario(request)
     except RecordingFailed as error:
         # Like any other call while the store cannot be written, the one that would make a scenario is answered.
-        call = Call(name, caller.source, unrecorded=error.message)
-        return await house.gateway.relay(request, call, house.engines.of(None))
-    if created:
-        request[EXTRA_HEADERS] = {"x-reef-scenario-created": "1"}
+        call = Call(asked_name(request), caller.source, unrecorded=error.message)
+        return await house.gateway.relay(request, call, house.engines.of(None), dialect)
     head = house.publisher.head_now(scenario.name)
     session = caller.session
     installed = session.version if session is not None else None
@@ -35,17 +117,42 @@ async def chat_completions(request: web.Request) -> web.StreamResponse:
         adapter=session.adapter if session is not None else None,
         version=installed if installed is not None else head.number if head else None,
         release_id=head.release_id if head else None,
+        rules=await house.rules.of(house, session) if session is not None else None,
     )
-    return await house.gateway.relay(request, call, house.engines.of(scenario.engine))
+    return await house.gateway.relay(request, call, house.engines.of(scenario.engine), dialect)
 
 
-async def models(request: web.Request) -> web.StreamResponse:
-    """`GET /v1/models`: the engine's own list."""
+async def _pass(request: web.Request, route: str) -> web.StreamResponse:
     house = house_of(request)
-    return await house.gateway.models(request, house.engines.of(asked_scenario(request).engine))
+    scenario = await _scenario(request)
+    engine = house.engines.multimodal or house.engines.of(scenario.engine)
+    return await house.gateway.unrecorded_relay(request, engine, route)
+
+
+async def _scenario(request: web.Request) -> Scenario:
+    """The scenario of a model call; one that is new is made, and the reply says so."""
+    scenario, created = await house_of(request).scenarios.for_call(asked_name(request))
+    if created:
+        request[EXTRA_HEADERS] = {"x-reef-scenario-created": "1"}
+    return scenario
+
+
+def _route(method: str, path: str, handler: Handler) -> Route:
+    return Route(method, path, handler, Access.OPEN, session=True, in_path=True)
 
 
 ROUTES = [
-    Route("POST", "/v1/chat/completions", chat_completions, Access.OPEN, session=True, in_path=True),
-    Route("GET", "/v1/models", models, Access.OPEN, session=True, in_path=True),
+    _route("POST", "/v1/chat/completions", chat_completions),
+    _route("POST", "/v1/responses", responses),
+    _route("POST", "/v1/messages", messages),
+    _route("POST", "/v1/messages/count_tokens", count_tokens),
+    _route("GET", "/v1/models", models),
+    _route("GET", "/api/v1/models", models_elsewhere),
+    _route("GET", "/v1/models/{name:.+}", model),
+    _route("POST", "/v1/embeddings", embeddings),
+    _route("POST", "/v1/images", images),
+    _route("POST", "/v1/images/{kind}", images_of_kind),
+    _route("POST", "/v1/audio/speech", speech),
+    _route("POST", "/v1/decisions", decisions),
+    _route("HEAD", "/", root),
 ]

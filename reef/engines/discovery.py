@@ -19,12 +19,13 @@ from typing import Any
 from reef.config import Settings
 from reef.credentials import hold
 from reef.engines import servers
-from reef.engines.engine import Engine, OnChange
+from reef.engines.engine import CHAT, MESSAGES, RESPONSES, Engine, OnChange
 from reef.engines.upstream import UpstreamEngine, base_address
 from reef.engines.weights import SMOLLM2
 from reef.errors import ConfigError, Failed, NotFound, ReefError
 from reef.ids import utc_now
 from reef.paths import Paths, write_atomic
+from reef.providers import provider_of
 
 PROVIDERS: tuple[tuple[str, str, str], ...] = (
     ("openai", "OPENAI_API_KEY", "https://api.openai.com/v1"),
@@ -38,6 +39,14 @@ PROVIDERS: tuple[tuple[str, str, str], ...] = (
     ("together", "TOGETHER_API_KEY", "https://api.together.xyz/v1"),
 )
 """Kind, the variable that holds its key, and its OpenAI-shaped address."""
+
+SPOKEN: dict[str, tuple[str, ...] | None] = {
+    "auto": None,
+    "openai": (CHAT,),
+    "responses": (RESPONSES,),
+    "anthropic": (MESSAGES,),
+}
+"""What a value of `inference.upstream-api` says of an upstream; None: it is asked."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,8 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
     _hold(secret)
     if inference.backend == "embedded":
         return EmbeddedEngine(paths, on_change)
+    if inference.backend == "litellm":
+        return _litellm(settings, secret, on_change)
     url, model, key_env = _upstream(settings, paths)
     if url is None and model is None and inference.backend == "auto":
         return EmbeddedEngine(paths, on_change)
@@ -145,7 +156,28 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
         raise ConfigError(f"{what} but no address", "--inference.upstream-url http://127.0.0.1:11434")
     variable = key_env or provider_variable(url)
     key = secret or (os.environ.get(variable) if variable else None)
-    return UpstreamEngine(url, model, key, on_change, key_env)
+    older = inference.upstream_spellings == "older"
+    return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api], older)
+
+
+def _litellm(settings: Settings, key: str | None, on_change: OnChange | None) -> Engine:
+    from reef.engines.litellm_engine import LitellmEngine
+
+    inference = settings.inference
+    if inference.upstream_model is None:
+        raise ConfigError("inference.backend is litellm but no model is named", "reef up --model bedrock/…")
+    return LitellmEngine(inference.upstream_model, inference.upstream_url or None, key, inference.timeout_s, on_change)
+
+
+def build_multimodal(settings: Settings) -> Engine | None:
+    """What answers embeddings, images and speech instead of the engine; None when the settings name nothing."""
+    inference = settings.inference
+    if inference.multimodal_url is None:
+        return None
+    base_address(inference.multimodal_url, "inference.multimodal-url")
+    key = inference.multimodal_api_key.get_secret_value() if inference.multimodal_api_key else None
+    variable = provider_variable(inference.multimodal_url)
+    return UpstreamEngine(inference.multimodal_url, None, key or (os.environ.get(variable) if variable else None))
 
 
 def _hold(key: str | None) -> None:
@@ -168,6 +200,9 @@ def key_variable(settings: Settings, paths: Paths) -> str | None:
     """The variable that the daemon's own engine takes its provider's key from; None when from none."""
     if settings.inference.backend == "embedded":
         return None
+    if settings.inference.backend == "litellm":
+        provider = provider_of(settings.inference.upstream_model or "")
+        return provider.secrets[0] if provider else None
     url, _, key_env = _upstream(settings, paths)
     return key_env or (provider_variable(url) if url else None)
 
@@ -176,7 +211,7 @@ def why_chosen(settings: Settings, origins: Mapping[str, str], paths: Paths) -> 
     """Why the daemon's own engine is the one it is, in a few words."""
     inference = settings.inference
     if inference.backend != "auto" or inference.upstream_url is not None:
-        key = "inference.backend" if inference.backend == "embedded" else "inference.upstream-url"
+        key = "inference.backend" if inference.backend in ("embedded", "litellm") else "inference.upstream-url"
         return f"named by {origins.get(key, key)}"
     stored = confirmed(paths)
     return EMBEDDED.reason if stored is None else f"you chose it on {str(stored.get('at'))[:10]}"

@@ -49,11 +49,19 @@ class Engine(Protocol):
 
     @property
     def dialects(self) -> frozenset[str]:
-        """The wire formats it speaks: `chat`, `responses`, `messages`."""
+        """The wire formats it speaks as far as is known: `chat`, `responses`, `messages`."""
 
     @property
     def load_id(self) -> str | None:
         """The load of weights that answers now, `<incarnation>:<sequence>`; None where that cannot be known."""
+
+    @property
+    def older_spellings(self) -> bool:
+        """Whether it refuses the newer words of chat: role `developer`, `max_completion_tokens`."""
+
+    @property
+    def breaks_off(self) -> bool:
+        """Whether it breaks replies off when new weights are loaded, so that they are to be asked for again."""
 
     @property
     def context_window(self) -> int | None:
@@ -66,14 +74,17 @@ class Engine(Protocol):
     def url(self, route: str, query: str = "") -> str:
         """The full, already encoded address of `route` (`/chat/completions`) with the client's `query` string."""
 
-    def headers(self) -> dict[str, str]:
-        """Headers that every call to it carries: its own credentials, lower-case names."""
+    def headers(self, dialect: str = CHAT) -> dict[str, str]:
+        """Headers that every call in `dialect` carries: its own credentials, lower-case names."""
 
     async def start(self) -> None:
         """Begin to make it ready and return at once. Calling it again does nothing while it runs."""
 
     async def ready(self, wait_s: float) -> None:
         """Return when it can take a call. Raises Unavailable with the state when that takes longer than `wait_s`."""
+
+    async def find_dialects(self) -> frozenset[str] | None:
+        """The wire formats it speaks, asked once and remembered; None while it cannot be asked."""
 
     async def health(self) -> EngineHealth:
         """Ask it now; never raises."""

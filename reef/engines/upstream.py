@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import time
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -11,32 +14,42 @@ import aiohttp
 import yarl
 
 from reef.credentials import hold, hold_address
-from reef.engines.engine import CHAT, EngineHealth, OnChange
+from reef.engines.dialects import ask
+from reef.engines.engine import CHAT, MESSAGES, EngineHealth, OnChange
 from reef.engines.proxies import route_to
 from reef.errors import ConfigError, CredentialMissing, UpstreamFailed
 
-ROUTES = ("/chat/completions", "/completions", "/responses", "/messages", "/models", "/embeddings")
+ROUTES = (
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/messages/count_tokens",
+    "/models",
+    "/embeddings",
+)
 _VERSION_SEGMENT = re.compile(r"v\d+[a-z0-9]*\Z")
 _HEALTH_TIMEOUT_S = 5.0
+_ANTHROPIC = "api.anthropic.com"
+ASK_AGAIN_S = 10.0
+"""How long a server that did not say which dialects it speaks is not asked again."""
 
 
-def base_address(url: str) -> SplitResult:
+def base_address(url: str, setting: str = "inference.upstream-url") -> SplitResult:
     """Bring the ways in which people write a base address to one form.
 
     `http://h:9`, `http://h:9/`, `http://h:9/v1`, `http://h:9/v1/chat/completions` are all `http://h:9/v1`; a prefix
-    is kept, and so is a version segment that is not `v1`. Query and user name stay. Raises ConfigError.
+    is kept, and so is a version segment that is not `v1`. Query and user name stay. Raises ConfigError that names
+    `setting`.
     """
     try:
         parts = urlsplit(url.strip())
         port = parts.port
     except ValueError:
-        raise ConfigError(
-            "inference.upstream-url is not an address", "--inference.upstream-url http://127.0.0.1:11434"
-        ) from None
+        raise ConfigError(f"{setting} is not an address", f"--{setting} http://127.0.0.1:11434") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise ConfigError(
-            "inference.upstream-url must begin with http:// or https:// and name a host",
-            "--inference.upstream-url http://127.0.0.1:11434",
+            f"{setting} must begin with http:// or https:// and name a host", f"--{setting} http://127.0.0.1:11434"
         )
     path = re.sub(r"/{2,}", "/", parts.path).rstrip("/")
     for route in ROUTES:
@@ -52,11 +65,11 @@ def base_address(url: str) -> SplitResult:
 
 
 class UpstreamEngine:
-    """An address that answers OpenAI chat completions; nothing is started and nothing stopped."""
+    """An address that answers model calls in one dialect or more; nothing is started and nothing stopped."""
 
     name = "upstream"
-    dialects: frozenset[str] = frozenset({CHAT})
     load_id: str | None = None
+    breaks_off = False
     context_window: int | None = None
 
     def __init__(
@@ -66,9 +79,12 @@ class UpstreamEngine:
         key: str | None = None,
         on_change: OnChange | None = None,
         key_variable: str | None = None,
+        dialects: Collection[str] | None = None,
+        older_spellings: bool = False,
     ) -> None:
         """`key` is sent to this address and nowhere else; `key_variable` is where the person said that it stands.
 
+        `dialects` are the wire formats it speaks; None: it is asked. `older_spellings`: it refuses chat's newer words.
         Raises ConfigError when `url` is not an address.
         """
         parts = base_address(url)
@@ -86,6 +102,10 @@ class UpstreamEngine:
         self._proxy, self._note = route.proxy, route.note
         hold_address(route.proxy)
         self._missing = key_variable if key_variable and not key else None
+        self.older_spellings = older_spellings
+        self._dialects = frozenset(dialects) if dialects is not None else None
+        self._asking: asyncio.Task[frozenset[str] | None] | None = None
+        self._asked_in_vain = -ASK_AGAIN_S
         self._last = EngineHealth("ready", self._note)
         if self._missing:
             self._last = EngineHealth("failed", f"{self._missing} is not set", f"export {self._missing}=…")
@@ -108,8 +128,15 @@ class UpstreamEngine:
         joined = "&".join(part for part in (self._parts.query, query) if part)
         return f"{self._prefix}{route}?{joined}" if joined else self._prefix + route
 
-    def headers(self) -> dict[str, str]:
-        return {"authorization": f"Bearer {self._key}"} if self._key else {}
+    def headers(self, dialect: str = CHAT) -> dict[str, str]:
+        if not self._key:
+            return {}
+        if dialect != MESSAGES:
+            return {"authorization": f"Bearer {self._key}"}
+        # Other servers that speak messages look for either; the vendor refuses a bearer that is no login.
+        if self._parts.hostname == _ANTHROPIC:
+            return {"x-api-key": self._key}
+        return {"x-api-key": self._key, "authorization": f"Bearer {self._key}"}
 
     async def start(self) -> None:
         return None
@@ -118,8 +145,29 @@ class UpstreamEngine:
         if self._missing:
             raise CredentialMissing(f"{self._missing} is not set", f"export {self._missing}=…")
 
+    @property
+    def dialects(self) -> frozenset[str]:
+        return self._dialects or frozenset({CHAT})
+
+    async def find_dialects(self) -> frozenset[str] | None:
+        if self._dialects is None and not self._missing:
+            if self._asking is None and time.monotonic() - self._asked_in_vain > ASK_AGAIN_S:
+                self._asking = asyncio.create_task(ask(self), name="which dialects")
+                self._asking.add_done_callback(self._answered)
+            if self._asking is not None:
+                # One question for all calls that wait for it, whichever of them leaves meanwhile.
+                await asyncio.wait({self._asking})
+        return self._dialects
+
+    def _answered(self, asking: asyncio.Task[frozenset[str] | None]) -> None:
+        self._asking = None
+        self._dialects = None if asking.cancelled() else asking.result()
+        if self._dialects is None:
+            self._asked_in_vain = time.monotonic()
+
     async def stop(self) -> None:
-        return None
+        if self._asking is not None:
+            self._asking.cancel()
 
     def observed(self, problem: str | None) -> None:
         self._set(EngineHealth("ready", self._note) if problem is None else EngineHealth("down", problem))

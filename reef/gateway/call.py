@@ -20,6 +20,8 @@ class Call:
     """Version that the caller has installed, or that the scenario serves."""
     release_id: str | None = None
     """Head of the scenario, for `x-reef-release-id`."""
+    rules: dict[str, int] | None = None
+    """`bytes` of the rules that the agent was given, and the `cap` of what it reads of them; None where unknown."""
     side_call: bool = False
     """Known not to be a turn of the conversation."""
     unrecorded: str | None = None

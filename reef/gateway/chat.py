@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from reef.engines.engine import CHAT
-from reef.errors import InvalidInput
-from reef.gateway.chat_fold import ChatFold, message_text, reply_facts
-from reef.gateway.chat_sketch import reply_sketch, request_sketch
-from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, first_line, session_in
+from reef.gateway import requests
+from reef.gateway.chat_fold import DONE, ChatFold, reply_facts
+from reef.gateway.dialect import Problem, ReplyFacts, RequestFacts, read_json_reply, session_in
 from reef.gateway.lenient import dump, parse, storable
-from reef.gateway.sse import first_data
-
-SCAN_ABOVE = 4 * 1024 * 1024
-"""Bodies over this size are not parsed as a whole."""
-_PIECE = 1024 * 1024
-_DONE = b"[DONE]"
-_CLOSE = re.compile(rb"[ \t\r\n]*\}")
+from reef.gateway.reply_sketch import chat_sketch
+from reef.gateway.sse import BLANK_LINE, first_data, parse_event
 
 
 class ChatDialect:
@@ -25,25 +18,27 @@ class ChatDialect:
 
     name = CHAT
     route = "/chat/completions"
-    end_tokens: tuple[bytes, ...] = (_DONE,)
+    end_tokens: tuple[bytes, ...] = (DONE, b'"usage":{', b'"usage": {')
+    whole_end = False
+    trainable = True
 
     def read_request(self, body: bytes) -> RequestFacts:
-        try:
-            if len(body) > SCAN_ABOVE:
-                return _facts(request_sketch(body))
-            request = parse(body)
-        except ValueError:
-            raise InvalidInput("the request's body is not JSON") from None
-        if not isinstance(request, dict):
-            raise InvalidInput("the request's body is not a JSON object")
-        return _facts(request)
+        request = requests.read_object(body, "messages")
+        model = request.get("model")
+        messages = request.get("messages")
+        return RequestFacts(
+            model=storable(model) if isinstance(model, str) and model else None,
+            lacks_model="model" not in request,
+            stream=request.get("stream") is True,
+            session=session_in(request),
+            preview=requests.last_user_line(messages),
+            tools=requests.listed(request.get("tools")),
+            system=_system(messages),
+            max_tokens=requests.small_number(request.get("max_completion_tokens"), request.get("max_tokens")),
+        )
 
     def with_model(self, body: bytes, model: str) -> bytes:
-        start = body.index(b"{") + 1
-        more = not _CLOSE.match(body, start)
-        # Small pieces and one join: a copy of all at once would keep every other thread waiting.
-        rest = [body[place : place + _PIECE] for place in range(start, len(body), _PIECE)]
-        return b"".join((body[:start], b'"model":', dump(model), b"," if more else b"", *rest))
+        return requests.with_model(body, model)
 
     def is_end(self, event: bytes) -> bool | None:
         found = first_data(event)
@@ -52,48 +47,50 @@ class ChatDialect:
             return False if event.endswith((b"\n\n", b"\r\r", b"\r\n\r\n")) else None
         data, complete = found
         if complete:
-            return data.strip() == _DONE
-        return None if _DONE.startswith(data.strip()) else False
+            return data.strip() == DONE
+        return None if DONE.startswith(data.strip()) else False
+
+    def before_end(self, event: bytes) -> bool | None:
+        """Whether an event holds the usage and nothing else.
+
+        A client that keeps what the last chunk says of the usage would lose it to a chunk of reef's behind it, and one
+        that adds up what the chunks say would count it twice if reef's said it again.
+        """
+        if b'"delta"' in event:
+            return False
+        if not BLANK_LINE.search(event):
+            return None
+        found = parse_event(event)
+        try:
+            chunk = parse(found.data) if found is not None else None
+        except ValueError:
+            return False
+        return isinstance(chunk, dict) and chunk.get("choices") == [] and isinstance(chunk.get("usage"), dict)
 
     def fold(self) -> ChatFold:
         return ChatFold()
 
     def read_reply(self, body: bytes) -> ReplyFacts:
-        try:
-            reply = reply_sketch(body) if len(body) > SCAN_ABOVE else parse(body)
-        except ValueError:
-            reply = None
-        if not isinstance(reply, dict):
-            return ReplyFacts(body=body or None, ended=True, error="the model server's reply is not a JSON object")
-        return reply_facts(reply, body)
+        return read_json_reply(body, reply_facts, chat_sketch)
+
+    def stand_in(self, body: bytes) -> bytes | None:
+        return None
 
     def error_body(self, problem: Problem) -> bytes:
-        return dump({"error": _error(problem)})
+        return dump({"error": openai_error(problem)})
 
     def error_event(self, problem: Problem) -> bytes:
         return b"data: " + self.error_body(problem) + b"\n\n"
 
 
-def _error(problem: Problem) -> dict[str, Any]:
-    return {"message": problem.message, "type": problem.kind, "param": None, "code": problem.code}
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """The error object of OpenAI's replies; reef's own clients read the hint."""
+    found = {"message": problem.message, "type": problem.kind, "param": None, "code": problem.code}
+    return found | {"hint": problem.hint} if problem.hint else found
 
 
-def _facts(request: dict[str, Any]) -> RequestFacts:
-    model = request.get("model")
-    tools = request.get("tools")
-    return RequestFacts(
-        model=storable(model) if isinstance(model, str) and model else None,
-        lacks_model="model" not in request,
-        stream=request.get("stream") is True,
-        session=session_in(request),
-        preview=_last_user_line(request.get("messages")),
-        tools=len(tools) if isinstance(tools, list) else 0,
-    )
-
-
-def _last_user_line(messages: Any) -> str:
-    if isinstance(messages, list):
-        for message in reversed(messages):
-            if isinstance(message, dict) and message.get("role") == "user":
-                return first_line(message_text(message.get("content")))
+def _system(messages: Any) -> str:
+    first = messages[0] if isinstance(messages, list) and messages else None
+    if isinstance(first, dict) and first.get("role") in ("system", "developer"):
+        return requests.system_text(first.get("content"))
     return ""

@@ -6,13 +6,17 @@ one that is a stream of events.
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 from multidict import CIMultiDict
 
 from reef.gateway import headers
 from reef.gateway.call import Call
 from reef.gateway.dialect import Dialect, Problem, ReplyFacts, RequestFacts
+from reef.gateway.prompt_cut import PromptCheck
 from reef.gateway.recording import Recording
+from reef.gateway.sending import Sending
 from reef.gateway.streaming import StreamCopy
 from reef.records.calls import Settlement, State
 from reef.text import one_line
@@ -28,11 +32,19 @@ class Delivery:
     """What one call sends to its client, and how its record ends."""
 
     def __init__(
-        self, request: web.Request, call: Call, dialect: Dialect, asked: RequestFacts, recording: Recording
+        self,
+        request: web.Request,
+        call: Call,
+        dialect: Dialect,
+        asked: RequestFacts,
+        recording: Recording,
+        prompt: PromptCheck,
     ) -> None:
         self.dialect = dialect
         self.asked = asked
         self.recording = recording
+        self.asks_again = False
+        """Whether a reply that the engine breaks off can be asked for again."""
         self.load_id: str | None = None
         self.status: int | None = None
         """Status of the upstream's reply."""
@@ -42,8 +54,21 @@ class Delivery:
         """The reply once its first byte was handed to the client's connection."""
         self.recorded = False
         """Whether the client holds a receipt."""
+        self.notes: dict[str, Any] = {} if call.rules is None else {"rules": call.rules}
+        """What is worth knowing of the call later, for its record."""
+        self.more_headers: dict[str, str] = {}
+        """Headers of reef's own, beside those of every reply."""
         self._request = request
         self._call = call
+        self._prompt = prompt
+
+    def sends(self, sending: Sending) -> None:
+        """Note what goes to the upstream; nothing has come back yet."""
+        self.notes.update(sending.notes)
+        if sending.exchange is not None:
+            self.more_headers[headers.TRANSLATED] = sending.exchange.note()
+        self.stream = None
+        self.recording.first_byte = None
 
     async def refused(self, problem: Problem) -> web.StreamResponse:
         """Answer with an error of reef's own; the record is `failed`."""
@@ -67,7 +92,17 @@ class Delivery:
     def end(self, state: State, facts: ReplyFacts | None, error: str | None = None) -> Settlement:
         """How the record ends."""
         raw = self.stream.raw if self.stream is not None else None
-        return self.recording.settlement(state, facts, error=error, raw=raw, status=self.status, load_id=self.load_id)
+        found = self.recording.settlement(
+            state, facts, error=error, raw=raw, status=self.status, load_id=self.load_id, notes=self.notes or None
+        )
+        found.trainable = self.dialect.trainable
+        if facts is not None:
+            if self.dialect.trainable:
+                found.expected_tokens, found.prompt_cut = self._prompt.judge(facts)
+            if facts.bad_arguments:
+                found.trainable = False
+                found.notes = {**self.notes, "invalid_arguments": list(facts.bad_arguments)}
+        return found
 
     async def settle(self, end: Settlement) -> bool:
         """Store the end of the record; True when the client's receipt resolves to it now."""
@@ -124,7 +159,9 @@ class Delivery:
         assert self.response is not None
         try:
             if self.stream is not None:
-                await self.write(self.dialect.error_event(problem))
+                # An event that broke off in its middle is ended, or it would swallow the error.
+                cut = b"\n\n" if self.stream.watch.inside else b""
+                await self.write(cut + self.dialect.error_event(problem))
                 return await self.finish()
         except ClientGone:
             return self.response
@@ -142,6 +179,7 @@ class Delivery:
 
     async def _receipt(self, found: CIMultiDict[str]) -> None:
         """Put reef's own headers into `found`: the receipt only when it resolves now."""
+        found.update(self.more_headers)
         problem = await self.recording.opened()
         if problem is None:
             self.recorded = True

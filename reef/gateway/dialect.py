@@ -7,15 +7,19 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from reef.credentials import clean
 from reef.errors import ReefError
 from reef.gateway.lenient import parse, storable
+from reef.gateway.scan import SCAN_ABOVE
 
 PREVIEW_CHARACTERS = 2_000
 """More than a record keeps: it is cut again behind the filter, which knows no half of a credential."""
+BROKEN_OFF = "the engine broke the reply off"
+"""The error of a reply whose model did not come to an end because its engine stopped it."""
 
 OPENAI_KINDS = {
     400: "invalid_request_error",
@@ -55,6 +59,12 @@ class RequestFacts:
     """First line of the last user message."""
     tools: int
     """How many tools it offers."""
+    system: str = ""
+    """The beginning of its system prompt; empty for a very large request."""
+    max_tokens: int | None = None
+    """The longest reply that it takes."""
+    follows: str | None = None
+    """The server's name of an earlier reply that it goes on from without repeating the conversation."""
 
 
 @dataclass(slots=True)
@@ -73,6 +83,10 @@ class ReplyFacts:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    bad_arguments: tuple[str, ...] = ()
+    """Names of the tools that are called with arguments that are not JSON."""
+    name: str | None = None
+    """The server's name of the reply, where a later request may go on from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +99,15 @@ class Problem:
     """OpenAI's word for it; other dialects map it."""
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    hint: str | None = None
+    """A command to paste; it is part of the message too."""
 
 
 def problem_of(error: ReefError) -> Problem:
     """An error of reef's as a problem; the hint is part of the message because model clients show nothing else."""
     message = f"{error.message} (hint: {error.hint})" if error.hint else error.message
-    return Problem(error.http_status, message, OPENAI_KINDS.get(error.http_status, "server_error"), error.code)
+    kind = OPENAI_KINDS.get(error.http_status, "server_error")
+    return Problem(error.http_status, message, kind, error.code, hint=error.hint)
 
 
 class Fold(Protocol):
@@ -120,7 +137,11 @@ class Dialect(Protocol):
     route: str
     """Path below the engine's base address: `/chat/completions`."""
     end_tokens: tuple[bytes, ...]
-    """A stretch of whole events that holds none of these does not hold the ending event."""
+    """A stretch of whole events that holds none of these does not hold the ending event, nor one `before_end`."""
+    whole_end: bool
+    """Whether the ending event is needed whole, because the receipt goes into it."""
+    trainable: bool
+    """Whether a reply may become a training sample."""
 
     def read_request(self, body: bytes) -> RequestFacts:
         """Raises InvalidInput when the body is not a JSON object."""
@@ -131,17 +152,84 @@ class Dialect(Protocol):
     def is_end(self, event: bytes) -> bool | None:
         """Whether an event, perhaps unfinished, ends the stream; None while that is open."""
 
+    def before_end(self, event: bytes) -> bool | None:
+        """Whether an event, perhaps unfinished, gets the receipt where the ending one follows it; None while open."""
+
     def fold(self) -> Fold:
         """A new fold for one stream."""
 
     def read_reply(self, body: bytes) -> ReplyFacts:
         """The facts of a reply that is one JSON body; a body that is no JSON has no facts."""
 
+    def stand_in(self, body: bytes) -> bytes | None:
+        """An estimated reply to a request, for an upstream that lacks the route; None where none can be given."""
+
     def error_body(self, problem: Problem) -> bytes:
         """An error reply's JSON body."""
 
     def error_event(self, problem: Problem) -> bytes:
         """An error inside a stream, framed; no normal end follows."""
+
+
+class Arguments:
+    """Looks at the arguments of a reply's tool calls."""
+
+    def __init__(self) -> None:
+        self._bad: list[str] = []
+
+    def check(self, name: Any, arguments: Any) -> None:
+        """Note the call when its arguments, as JSON text or already read, are no object; no text at all means none."""
+        good = arguments is None or isinstance(arguments, dict)
+        if isinstance(arguments, str):
+            try:
+                text = arguments.strip().encode("utf-8", "surrogatepass")
+                good = not text or isinstance(parse(text), dict)
+            except ValueError:
+                good = False
+        if not good:
+            self._bad.append(storable(str(name)[:64]))
+
+    @property
+    def bad(self) -> tuple[str, ...]:
+        """The names of the tools of every call that was noted."""
+        return tuple(self._bad)
+
+
+def read_json_reply(
+    body: bytes,
+    read: Callable[[dict[str, Any], bytes], ReplyFacts],
+    sketch: Callable[[bytes], dict[str, Any]],
+) -> ReplyFacts:
+    """The facts that `read` finds in a reply that is one JSON object; any other body is an error.
+
+    Of a very large one `sketch` finds what `read` looks at, without parsing it.
+    """
+    try:
+        reply = sketch(body) if len(body) > SCAN_ABOVE else parse(body)
+    except ValueError:
+        reply = None
+    if not isinstance(reply, dict):
+        return ReplyFacts(body=body or None, ended=True, error="the model server's reply is not a JSON object")
+    return read(reply, body)
+
+
+def error_message(reply: Mapping[str, Any]) -> str:
+    """The message of an error in a reply or an event, whichever way it is put."""
+    error = reply.get("error", reply)
+    message = error.get("message") if isinstance(error, dict) else error
+    # Cut behind the filter: half of a credential has no shape any more.
+    found = clean(message[:5_000])[:500] if isinstance(message, str) else ""
+    return found or "the model server reports an error"
+
+
+def count(value: Any) -> int | None:
+    """`value` when it is a whole number, as the counts of a usage are."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def short_text(value: Any, longest: int = 256) -> str | None:
+    """`value` when it is a text that is neither empty nor longer than a name is."""
+    return storable(value) if isinstance(value, str) and 0 < len(value) <= longest else None
 
 
 def first_line(text: str) -> str:

@@ -10,6 +10,8 @@ RECEIPT = "x-reef-agent-record-id"
 REQUEST_ID = "request-id"
 RELEASE = "x-reef-release-id"
 UNRECORDED = "x-reef-unrecorded"
+ESTIMATE = "x-reef-estimate"
+TRANSLATED = "x-reef-translated"
 _OWN = "x-reef-"
 _TAG = "x-reef-tag-"
 
@@ -39,6 +41,8 @@ _NOT_FORWARDED = _HOP_BY_HOP | {
     "cookie",
     "expect",
 }
+_VENDORS = ("anthropic-", "openai-")
+"""Headers that belong to one vendor's protocol begin so."""
 _NOT_RETURNED = _HOP_BY_HOP | {"content-length"}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """What no header can carry; a server that sends it all the same is understood by some clients."""
@@ -56,6 +60,16 @@ def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDic
         if lower not in _NOT_FORWARDED and lower not in dropped and not lower.startswith(_OWN):
             found.add(name, value)
     found["accept-encoding"] = "identity"
+    found.update(own)
+    return found
+
+
+def translated(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDict[str]:
+    """The same for a call in another dialect than the client's, whose own words mean nothing there."""
+    found = forwarded(headers, {})
+    for name in [name for name in found if name.lower().startswith(_VENDORS)]:
+        found.popall(name, None)
+    found["content-type"] = "application/json"
     found.update(own)
     return found
 

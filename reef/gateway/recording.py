@@ -135,6 +135,7 @@ class Recording:
             found.error = found.error or facts.error
             found.finish_reason = facts.finish_reason
             found.answer_preview = facts.preview or None
+            found.reply_name = facts.name
             found.prompt_tokens = facts.prompt_tokens
             found.completion_tokens = facts.completion_tokens
             found.cached_tokens = facts.cached_tokens

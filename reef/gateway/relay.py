@@ -13,24 +13,33 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import aiohttp
-import yarl
 from aiohttp import web
 
 from reef.config import Settings
-from reef.engines.engine import Engine
+from reef.engines.dialects import ABSENT
+from reef.engines.engine import CHAT, Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
 from reef.gateway import encodings, headers
+from reef.gateway.again import BrokenOff, Tries
 from reef.gateway.bodies import received
 from reef.gateway.call import Call
-from reef.gateway.chat import ChatDialect
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Dialect, Problem, RequestFacts, problem_of, session_from
+from reef.gateway.dialects import CHAT_DIALECT
+from reef.gateway.model_lists import list_models
+from reef.gateway.prompt_cut import PromptCheck, Windows
 from reef.gateway.recording import Recording
+from reef.gateway.refusing import refusal
 from reef.gateway.running import Running, RunningCalls
+from reef.gateway.sending import as_it_came, translated_request
+from reef.gateway.side_calls import is_side_call
 from reef.gateway.streamed import deliver_stream
 from reef.gateway.streaming import StreamCopy
+from reef.gateway.translate import Exchange
+from reef.gateway.translated import deliver_translated
+from reef.gateway.unrecorded import pass_through
 from reef.gateway.upstream import UpstreamCalls
-from reef.gateway.whole import deliver_folded, deliver_whole, is_event_stream
+from reef.gateway.whole import deliver_estimate, deliver_folded, deliver_whole, is_event_stream
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
@@ -38,7 +47,7 @@ from reef.records.writer import Writer
 ENGINE_WAIT_S = 60.0
 """How long a call waits for an engine that is still starting."""
 
-CHAT_DIALECT = ChatDialect()
+_STOPPING = Problem(503, "reef is stopping", code="stopping")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -51,6 +60,7 @@ class Gateway:
         self._settings = settings
         self._upstream = UpstreamCalls(settings.inference.connect_timeout_s, settings.inference.timeout_s)
         self._calls = RunningCalls()
+        self._windows = Windows()
         self.unrecorded = 0
         """Replies that went out without a receipt."""
         self.lost = 0
@@ -69,7 +79,7 @@ class Gateway:
         The request's body may be unread. Ends early only by cancellation, when the client has gone.
         """
         if self._calls.draining:
-            return refusal(dialect, Problem(503, "reef is stopping", code="stopping"))
+            return refusal(dialect, _STOPPING)
         started = time.monotonic()
         try:
             body = await received(request.content, request.client_max_size)
@@ -89,7 +99,8 @@ class Gateway:
             recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
         else:
             recording.give_up(call.unrecorded)
-        delivery = Delivery(request, call, dialect, facts, recording)
+        prompt = PromptCheck(body, f"{engine.name} {facts.model}", self._windows)
+        delivery = Delivery(request, call, dialect, facts, recording, prompt)
         running = Running(request, delivery)
         self._calls.enter(running)
         try:
@@ -104,20 +115,33 @@ class Gateway:
             self._calls.leave(running)
             self.unrecorded += delivery.response is not None and not delivery.recorded
 
-    async def models(self, request: web.Request, engine: Engine, dialect: Dialect = CHAT_DIALECT) -> web.StreamResponse:
-        """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded."""
+    async def models(self, request: web.Request, engine: Engine, name: str | None = None) -> web.StreamResponse:
+        """The engine's own model list, as it sends it; its one known model where it has no list. Not recorded.
+
+        With `name` that model alone.
+        """
+        return await list_models(self._upstream, request, engine, name)
+
+    async def unrecorded_relay(
+        self, request: web.Request, engine: Engine, route: str, dialect: Dialect = CHAT_DIALECT
+    ) -> web.StreamResponse:
+        """Answer a call of which no record is kept: `route` below the engine's address."""
+        if self._calls.draining:
+            return refusal(dialect, _STOPPING)
+        running = Running(request, None)
+        self._calls.enter(running)
         try:
-            await engine.ready(ENGINE_WAIT_S)
-            async with self._upstream.get(engine, "/models", request) as reply:
-                body = await reply.read()
-                if reply.status not in (404, 405, 501):
-                    return web.Response(status=reply.status, headers=headers.returned(reply.headers), body=body)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return refusal(dialect, self._upstream.problem(engine, error))
-        except ReefError as error:
+            body = await received(request.content, request.client_max_size)
+            return await pass_through(self._upstream, request, body, engine, route, dialect, ENGINE_WAIT_S)
+        except TooLarge as error:
             return refusal(dialect, problem_of(error))
-        known = [{"id": engine.model, "object": "model", "created": 0, "owned_by": engine.name}] if engine.model else []
-        return web.json_response({"object": "list", "data": known})
+        except asyncio.CancelledError:
+            if not running.cut:
+                raise
+            running.take_over()
+            return refusal(dialect, _STOPPING)
+        finally:
+            self._calls.leave(running)
 
     async def drain(self, seconds: float) -> None:
         """Take no more calls, give the running ones `seconds`, then end them with the dialect's error."""
@@ -134,19 +158,49 @@ class Gateway:
     async def _answer(
         self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery
     ) -> web.StreamResponse:
+        tries = Tries(self._settings.inference, delivery.recording.attempts)
+        while True:
+            try:
+                return await self._try(request, engine, dialect, body, delivery, tries)
+            except BrokenOff:
+                wait = tries.broken_off(delivery.load_id)
+            if wait is None:
+                return await delivery.refused(tries.given_up())
+            await asyncio.sleep(wait)
+
+    async def _try(
+        self, request: web.Request, engine: Engine, dialect: Dialect, body: bytes, delivery: Delivery, tries: Tries
+    ) -> web.StreamResponse:
         try:
             await engine.ready(ENGINE_WAIT_S)
         except ReefError as error:
             return await delivery.refused(problem_of(error))
         delivery.load_id = engine.load_id
-        url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
+        tries.begin(engine.load_id)
+        spoken = await engine.find_dialects()
+        native = spoken is None or dialect.name in spoken
+        if not native and (estimate := await _stand_in(dialect, body)) is not None:
+            return await deliver_estimate(delivery, estimate)
         try:
-            reply = await self._upstream.post(engine, url, request, body, delivery.recording.attempts)
+            if spoken is None or native:
+                sending = await _run(len(body), as_it_came, engine, dialect, request, body)
+            else:
+                receipt = delivery.recording.receipt
+                sending = await _run(len(body), translated_request, engine, dialect, request, body, receipt, spoken)
+        except ReefError as error:
+            return await delivery.refused(problem_of(error))
+        delivery.sends(sending)
+        heard = sending.exchange.upstream if sending.exchange else dialect.name
+        delivery.asks_again = engine.breaks_off and heard == CHAT
+        try:
+            reply = await self._upstream.post(engine, sending, delivery.recording.attempts)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             return await delivery.refused(self._upstream.problem(engine, error))
         engine.observed(None)
         try:
-            return await self._deliver(reply, delivery)
+            if reply.status in ABSENT and (estimate := await _stand_in(dialect, body)) is not None:
+                return await deliver_estimate(delivery, estimate)
+            return await self._deliver(reply, delivery, sending.exchange)
         except ClientGone:
             delivery.client_gone()
             assert delivery.response is not None
@@ -155,19 +209,24 @@ class Gateway:
             # Gives the connection back when the reply was read to its end, and closes it when it was not.
             reply.release()
 
-    async def _deliver(self, reply: aiohttp.ClientResponse, delivery: Delivery) -> web.StreamResponse:
+    async def _deliver(
+        self, reply: aiohttp.ClientResponse, delivery: Delivery, exchange: Exchange | None
+    ) -> web.StreamResponse:
         if reply.status < 200:
             # The connection speaks another protocol from here on.
             reply.close()
             message = f"the model server answered with status {reply.status}, which is no answer to a call"
             return await delivery.refused(Problem(502, message, "api_error", "unexpected_status"))
         delivery.status = reply.status
+        keep_raw = self._settings.records.keep_raw_streams
+        if exchange is not None:
+            return await deliver_translated(delivery, reply, exchange, keep_raw)
         streams = is_event_stream(reply) and reply.status < 400
         if streams and not delivery.asked.stream:
             return await deliver_folded(delivery, reply)
         if streams and encodings.named(reply.headers) is None:
-            keep_raw = self._settings.records.keep_raw_streams
-            return await deliver_stream(delivery, reply, StreamCopy(delivery.dialect, delivery.recording, keep_raw))
+            copy = StreamCopy(delivery.dialect, delivery.recording, keep_raw)
+            return await deliver_stream(delivery, reply, copy, headers.returned(reply.headers))
         return await deliver_whole(delivery, reply)
 
     def _row(
@@ -193,17 +252,16 @@ class Gateway:
             version=call.version,
             engine=engine.name,
             load_id=engine.load_id,
-            side_call=call.side_call,
+            side_call=call.side_call or not dialect.trainable or is_side_call(facts, request.headers),
             preview=facts.preview or None,
+            follows=facts.follows,
             tags=headers.tags(request.headers),
             redact=self._settings.records.redact,
         )
 
 
-def refusal(dialect: Dialect, problem: Problem) -> web.Response:
-    """An error of reef's own, in the dialect's shape, for a call of which there is no record."""
-    body = dialect.error_body(problem)
-    return web.Response(status=problem.status, body=body, content_type="application/json", headers=problem.headers)
+async def _stand_in(dialect: Dialect, body: bytes) -> bytes | None:
+    return None if dialect.trainable else await _run(len(body), dialect.stand_in, body)
 
 
 async def _run(size: int, function: Callable[P, T], *arguments: P.args, **more: P.kwargs) -> T:

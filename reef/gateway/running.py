@@ -16,7 +16,8 @@ LAST_WORDS_S = 3.0
 class Running:
     """One call, while its task runs."""
 
-    def __init__(self, request: web.Request, delivery: Delivery) -> None:
+    def __init__(self, request: web.Request, delivery: Delivery | None) -> None:
+        """`delivery` is None for a call that is not recorded."""
         self.request = request
         self.delivery = delivery
         self.task = asyncio.current_task()
@@ -90,5 +91,5 @@ class RunningCalls:
             for running in list(self._calls):
                 if running.client_gone and not running.cut:
                     running.cancel()
-                elif running.delivery.stream is not None:
+                elif running.delivery is not None and running.delivery.stream is not None:
                     running.delivery.stream.flush_if_due()

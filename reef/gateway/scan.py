@@ -12,6 +12,8 @@ from typing import Any
 
 from reef.gateway.lenient import parse
 
+SCAN_ABOVE = 4 * 1024 * 1024
+"""Bodies over this size are walked, not parsed as a whole."""
 _WINDOW = 64 * 1024
 # No possessive quantifier and no atomic group: Python before 3.11.5 matches them wrongly. What may follow a loop here
 # begins with a byte that the loop does not take, so that giving back fails at once and nothing is tried twice.

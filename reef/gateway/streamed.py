@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Protocol
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
 from reef.engines.upstream import why
-from reef.gateway import headers
+from reef.errors import ReefError
+from reef.gateway.again import Held
 from reef.gateway.delivery import ClientGone, Delivery
-from reef.gateway.dialect import Problem
+from reef.gateway.dialect import Problem, ReplyFacts
 from reef.gateway.streaming import StreamCopy
+from reef.gateway.translate import Usage
 from reef.records.calls import State
 
 _NO_END = "the stream ended without its last event"
@@ -20,28 +24,69 @@ _TURN_BYTES = 16 * 1024
 """What is copied and looked at in one turn of the loop; a piece of a fast stream may hold thousands of events."""
 
 
-async def deliver_stream(delivery: Delivery, reply: aiohttp.ClientResponse, copy: StreamCopy) -> web.StreamResponse:
-    """Relay `reply` to its end. Raises ClientGone."""
+class Bridge(Protocol):
+    """Turns the upstream's bytes into whole events of the client's dialect."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the client has been told an end, the normal one or the upstream's error."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the upstream counted, after its end; not every client is told."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What the client gets for the next bytes."""
+
+    def finish(self) -> bytes:
+        """The same for the end of the upstream's stream. Raises ReefError when there was no reply in it."""
+
+
+async def deliver_stream(
+    delivery: Delivery,
+    reply: aiohttp.ClientResponse,
+    copy: StreamCopy,
+    found: CIMultiDict[str],
+    bridge: Bridge | None = None,
+) -> web.StreamResponse:
+    """Relay `reply` to its end, with the headers `found`; through `bridge` when there is one.
+
+    Raises ClientGone, BrokenOff.
+    """
     delivery.stream = copy
-    await delivery.begin(reply.status, headers.returned(reply.headers))
+    held = Held() if delivery.asks_again else None
+    if held is None:
+        await delivery.begin(reply.status, found)
     try:
         while piece := await reply.content.readany():
             delivery.recording.first_byte_came()
+            if held is not None:
+                if not (piece := held.take(piece)):
+                    continue
+                held = None
+                await delivery.begin(reply.status, found)
             for part in _turns(piece):
-                copy.take(part)
-                await _pass_on(delivery, copy, *copy.watch.feed(part))
+                await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
                 if len(piece) > _TURN_BYTES:
                     # The other streams' events come first: they are few.
                     await asyncio.sleep(0)
+        if held is not None:
+            await delivery.begin(reply.status, found)
+            await _pass_on(delivery, copy, held.rest() if bridge is None else bridge.feed(held.rest()), bridge)
+        if bridge is not None:
+            await _pass_on(delivery, copy, bridge.finish(), bridge)
     except ClientGone:
         raise
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return await _broken(delivery, f"the model server broke off: {why(error)}")
-    await _pass_on(delivery, copy, *copy.watch.finish())
+    except ReefError as error:
+        return await _broken(delivery, error.message)
+    await _write(delivery, copy, bridge, *copy.watch.finish())
+    if bridge is not None and not bridge.over:
+        # Here the bare close is reef's own, and it says why.
+        return await _broken(delivery, _NO_END, "partial")
     if not delivery.recording.settled:
-        facts = copy.fold.facts(finished=True)
-        state: State = "failed" if facts.error else "partial"
-        await delivery.settle(delivery.end(state, facts, facts.error or _NO_END))
+        await _settle(delivery, _facts(copy, bridge))
     return await delivery.finish()
 
 
@@ -56,22 +101,45 @@ def _turns(piece: bytes) -> Iterator[bytes]:
     yield piece[start:]
 
 
-async def _pass_on(delivery: Delivery, copy: StreamCopy, passing: bytes, ending: bytes) -> None:
+async def _pass_on(delivery: Delivery, copy: StreamCopy, piece: bytes, bridge: Bridge | None) -> None:
+    if piece:
+        copy.take(piece)
+        await _write(delivery, copy, bridge, *copy.watch.feed(piece))
+
+
+async def _write(delivery: Delivery, copy: StreamCopy, bridge: Bridge | None, passing: bytes, ending: bytes) -> None:
     if passing:
         await delivery.write(passing)
     if not ending:
         return
     if not delivery.recording.settled:
-        facts = copy.fold.facts(finished=True)
-        stored = await delivery.settle(delivery.end("failed" if facts.error else "complete", facts))
-        if stored:
+        facts = _facts(copy, bridge)
+        if await _settle(delivery, facts) and facts.ended:
             ending = copy.fold.ending(ending, delivery.recording.receipt)
     await delivery.write(ending)
 
 
-async def _broken(delivery: Delivery, message: str) -> web.StreamResponse:
+def _facts(copy: StreamCopy, bridge: Bridge | None) -> ReplyFacts:
+    facts = copy.fold.facts(finished=True)
+    usage = bridge.usage if bridge is not None else None
+    if usage is not None and facts.prompt_tokens is None:
+        facts.prompt_tokens, facts.completion_tokens, facts.cached_tokens = usage.input, usage.output, usage.cached
+    return facts
+
+
+async def _settle(delivery: Delivery, facts: ReplyFacts) -> bool:
+    """Store how the stream ended; True when the client's receipt resolves to that now."""
+    state: State = "failed" if facts.error else "complete" if facts.ended else "partial"
+    error = None if facts.error or facts.ended else _NO_END
+    return await delivery.settle(delivery.end(state, facts, error))
+
+
+async def _broken(delivery: Delivery, message: str, state: State = "failed") -> web.StreamResponse:
     """The upstream broke off: the client is told in the stream, unless the stream had ended already."""
     if delivery.recording.settled:
         return await delivery.finish()
-    await delivery.settle(delivery.end("failed", delivery.said(), message))
-    return await delivery.break_off(Problem(502, message, "api_error", "upstream_broke_off"))
+    problem = Problem(502, message, "api_error", "upstream_broke_off")
+    if delivery.response is None:
+        return await delivery.refused(problem)
+    await delivery.settle(delivery.end(state, delivery.said(), message))
+    return await delivery.break_off(problem)

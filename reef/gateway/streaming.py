@@ -14,12 +14,17 @@ FLUSH_EVERY_S = 0.9
 FLUSH_BYTES = 64 * 1024
 
 
+def watch_of(dialect: Dialect) -> EndWatch:
+    """What finds the end of a stream of `dialect`."""
+    return EndWatch(dialect.is_end, dialect.end_tokens, dialect.whole_end, dialect.before_end)
+
+
 class StreamCopy:
     """What has gone by of one stream."""
 
     def __init__(self, dialect: Dialect, recording: Recording, keep_raw: bool) -> None:
         self.fold = GuardedFold(dialect.fold())
-        self.watch = EndWatch(dialect.is_end, dialect.end_tokens)
+        self.watch = watch_of(dialect)
         self._recording = recording
         # A key that comes word by word must not be written half by half.
         self._sieve = Sieve()

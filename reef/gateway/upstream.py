@@ -10,11 +10,12 @@ import aiohttp
 import yarl
 from aiohttp import web
 
-from reef.engines.engine import Engine
+from reef.engines.engine import CHAT, Engine
 from reef.engines.upstream import why
 from reef.gateway.bodies import outgoing
 from reef.gateway.dialect import Problem
 from reef.gateway.headers import forwarded
+from reef.gateway.sending import Sending
 
 KEPT_ALIVE_S = 15.0
 LIST_TIMEOUT_S = 10.0
@@ -31,37 +32,30 @@ class UpstreamCalls:
         self._kept: aiohttp.ClientSession | None = None
         self._fresh: aiohttp.ClientSession | None = None
 
-    async def post(
-        self, engine: Engine, url: yarl.URL, request: web.Request, body: bytes, attempts: list[dict[str, Any]]
-    ) -> aiohttp.ClientResponse:
-        """Send the call and return when the reply's headers have come.
+    async def post(self, engine: Engine, sending: Sending, attempts: list[dict[str, Any]]) -> aiohttp.ClientResponse:
+        """Send a call and return when the reply's headers have come.
 
         A kept connection may have died unseen: when it breaks at once and without a byte of a reply, the call is sent
         once more over a fresh one, noted in `attempts`. Raises aiohttp.ClientError, TimeoutError or OSError.
         """
-        found = forwarded(request.headers, engine.headers())
         sent = time.monotonic()
         try:
-            return await self._session().post(
-                url, data=outgoing(body), headers=found, proxy=engine.proxy, allow_redirects=False
-            )
+            return await self._send(self._session(), engine, sending)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if isinstance(error, aiohttp.ClientConnectorError) or time.monotonic() - sent > AT_ONCE_S:
                 raise
             attempts.append({"error": why(error), "connection": "kept"})
         attempts.append({"connection": "fresh"})
-        return await self._session(fresh=True).post(
-            url, data=outgoing(body), headers=found, proxy=engine.proxy, allow_redirects=False
-        )
+        return await self._send(self._session(fresh=True), engine, sending)
 
     def get(
-        self, engine: Engine, route: str, request: web.Request
+        self, engine: Engine, route: str, request: web.Request, dialect: str = CHAT
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """A small request whose reply is read whole."""
         url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
         return self._session().get(
             url,
-            headers=forwarded(request.headers, engine.headers()),
+            headers=forwarded(request.headers, engine.headers(dialect)),
             proxy=engine.proxy,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=LIST_TIMEOUT_S),
@@ -80,6 +74,15 @@ class UpstreamCalls:
         for session in (self._kept, self._fresh):
             if session is not None:
                 await session.close()
+
+    async def _send(self, session: aiohttp.ClientSession, engine: Engine, sending: Sending) -> aiohttp.ClientResponse:
+        return await session.post(
+            sending.url,
+            data=outgoing(sending.body),
+            headers=sending.headers,
+            proxy=engine.proxy,
+            allow_redirects=False,
+        )
 
     def _session(self, fresh: bool = False) -> aiohttp.ClientSession:
         found = self._fresh if fresh else self._kept

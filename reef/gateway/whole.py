@@ -7,12 +7,14 @@ import logging
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 
 from reef.engines.upstream import why
 from reef.gateway import encodings, headers
+from reef.gateway.again import HELD_MAX, BrokenOff
 from reef.gateway.bodies import joined
 from reef.gateway.delivery import ClientGone, Delivery
-from reef.gateway.dialect import Problem, ReplyFacts
+from reef.gateway.dialect import BROKEN_OFF, Problem, ReplyFacts
 from reef.gateway.guarded import UNREADABLE
 from reef.records.calls import LARGE, State
 
@@ -22,7 +24,7 @@ log = logging.getLogger("reef.gateway")
 async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
     """Relay one body: at once when it has come in one piece, else as it comes, its end waiting for the record.
 
-    Raises ClientGone.
+    Raises ClientGone, BrokenOff.
     """
     found = headers.returned(reply.headers)
     length = reply.content_length
@@ -35,6 +37,8 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
             size += len(piece)
             if size == length or reply.content.at_eof():
                 break
+            if delivery.asks_again and size < HELD_MAX:
+                continue
             if delivery.response is None:
                 await delivery.begin(reply.status, found, length)
             await delivery.write(piece)
@@ -45,6 +49,8 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
         return await _broken(delivery, await joined(pieces, size), f"the model server broke off: {why(error)}")
     body = await joined(pieces, size)
     facts = await _read(delivery, reply, body)
+    if facts.error == BROKEN_OFF and delivery.asks_again and delivery.response is None:
+        raise BrokenOff
     if reply.status >= 400 and not facts.error:
         facts.error = f"the model server answered with status {reply.status}"
     state: State = "failed" if facts.error else "complete" if facts.ended else "partial"
@@ -58,12 +64,17 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
 
 
 async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
-    """Answer with one JSON body although the upstream streams: the client did not ask for a stream."""
+    """Answer with one JSON body although the upstream streams: the client did not ask for a stream.
+
+    Raises BrokenOff.
+    """
     try:
         body = await reply.read()
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return await _broken(delivery, b"", f"the model server broke off: {why(error)}")
     facts = await _read(delivery, reply, body)
+    if facts.error == BROKEN_OFF and delivery.asks_again:
+        raise BrokenOff
     if facts.body is None or facts.error:
         message = facts.error or "the model server answered with an event stream that holds no reply"
         return await delivery.refused(Problem(502, message, "api_error", "unexpected_stream"))
@@ -73,6 +84,27 @@ async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> w
     return await delivery.send_whole(
         reply.status, found, facts.body, delivery.end("complete" if facts.ended else "partial", facts)
     )
+
+
+async def deliver_body(
+    delivery: Delivery, status: int, found: CIMultiDict[str], body: bytes, ended: bool = True
+) -> web.StreamResponse:
+    """Answer with one body in the client's dialect that reef has made of the upstream's; `ended`: it is whole."""
+    read = delivery.dialect.read_reply
+    facts = await asyncio.to_thread(read, body) if len(body) > LARGE else read(body)
+    if status >= 400 and not facts.error:
+        facts.error = f"the model server answered with status {status}"
+    state: State = "failed" if facts.error else "complete" if ended else "partial"
+    return await delivery.send_whole(status, found, body, delivery.end(state, facts))
+
+
+async def deliver_estimate(delivery: Delivery, body: bytes) -> web.StreamResponse:
+    """Answer with an estimate of reef's own, which a header says, because the upstream lacks the route."""
+    delivery.status = 200
+    delivery.notes["estimate"] = True
+    delivery.recording.first_byte_came()
+    found = CIMultiDict({"content-type": "application/json", headers.ESTIMATE: "1"})
+    return await delivery.send_whole(200, found, body, delivery.end("complete", delivery.dialect.read_reply(body)))
 
 
 def is_event_stream(reply: aiohttp.ClientResponse) -> bool:

@@ -147,7 +147,7 @@ def _sizes(candidate: Tree, adapter: Adapter) -> list[str]:
     found: list[str] = []
     if len(candidate.entries) > adapter.limits.entries:
         found.append(f"the tree has {len(candidate.entries)} entries, at most {adapter.limits.entries}")
-    rules = sum(len(entry.text.encode()) + 2 for entry in candidate.of_kind("rules"))
+    rules = candidate.rules_bytes
     if rules > adapter.limits.rules_bytes:
         over = rules - adapter.limits.rules_bytes
         found.append(f"the rules have {rules} bytes together, {over} more than {adapter.title} is given")

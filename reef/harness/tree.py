@@ -123,6 +123,11 @@ class Tree:
         """The entries of one kind, ordered by id."""
         return [entry for entry in self.entries if entry.kind == kind]
 
+    @property
+    def rules_bytes(self) -> int:
+        """The bytes of all rules together, with the blank line between two of them."""
+        return sum(len(entry.text.encode()) + 2 for entry in self.of_kind("rules"))
+
     @classmethod
     def from_files(cls, files: Mapping[str, bytes]) -> Tree:
         """The tree inside a version's content; paths outside `harness/` belong to other components and are skipped.

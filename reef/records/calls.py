@@ -58,6 +58,8 @@ class OpenRecord:
     preview: str | None = None
     """First line of the last user message."""
     tags: dict[str, str] | None = None
+    follows: str | None = None
+    """The server's own name of the reply that the request goes on from, instead of repeating the conversation."""
     redact: bool = True
     request_bytes: int | None = None
     """Only for `request=None`: the size of what will follow."""
@@ -78,8 +80,14 @@ class Settlement:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    expected_tokens: int | None = None
+    """What the request's text should have cost, by an estimate that knows no tokenizer; beside `prompt_tokens`."""
+    prompt_cut: bool = False
+    """Whether the server has likely dropped the front of the prompt."""
     finish_reason: str | None = None
     answer_preview: str | None = None
+    reply_name: str | None = None
+    """The server's own name of the reply, where later requests may name it."""
     model: str | None = None
     """The model that the reply names; None keeps the request's."""
     load_id: str | None = None
@@ -92,20 +100,21 @@ class Settlement:
 
 _OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
  version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
- tags_json, side_call, preview)
- VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+ tags_json, side_call, preview, follows)
+ VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _SETTLE = """UPDATE records SET state = ?, response_part = ?, response_chain = ?, raw_part = ?, raw_chain = ?,
  response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
- finish_reason = ?, redactions = redactions + ?, trainable = ?, attempts_json = ?, notes_json = ?, answer_preview = ?,
+ expected_tokens = ?, prompt_cut = ?, finish_reason = ?, redactions = redactions + ?, trainable = ?,
+ attempts_json = ?, notes_json = ?, answer_preview = ?, reply_name = ?,
  model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE sequence = ?"""
 _STORE = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
  version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
- tags_json, side_call, preview, response_part, response_chain, raw_part, raw_chain, response_bytes, response_hash,
- status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens, finish_reason, trainable,
- attempts_json, notes_json, answer_preview)
+ tags_json, side_call, preview, follows, response_part, response_chain, raw_part, raw_chain, response_bytes,
+ response_hash, status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens,
+ expected_tokens, prompt_cut, finish_reason, trainable, attempts_json, notes_json, answer_preview, reply_name)
  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
- ?, ?, ?)"""
+ ?, ?, ?, ?, ?, ?, ?)"""
 # Asking first costs less than half of what RETURNING does.
 _FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
 _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
@@ -134,7 +143,7 @@ def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
             kept(call.load_id), *place,
             body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
             call.started_at, body.redactions if body else 0, kept_json(call.tags), call.side_call,
-            _shown(call.preview, call.redact),
+            _shown(call.preview, call.redact), kept(call.follows),
         ),
     )  # fmt: skip
     conn.execute(_TELL, (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open"))
@@ -183,9 +192,10 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
             end.state, *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status, kept(end.error),
             end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens), kept(end.completion_tokens),
-            kept(end.cached_tokens), kept(end.finish_reason), redactions, trainable,
+            kept(end.cached_tokens), end.expected_tokens, end.prompt_cut, kept(end.finish_reason), redactions,
+            trainable,
             kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
-            kept(end.model), kept(end.load_id), sequence,
+            kept(end.reply_name), kept(end.model), kept(end.load_id), sequence,
         ),
     )  # fmt: skip
     if streaming:
@@ -212,12 +222,13 @@ def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) ->
             kept(end.load_id or call.load_id), *_put(conn, request),
             request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
             call.started_at, redactions, kept_json(call.tags), call.side_call,
-            _shown(call.preview, call.redact), *_put(conn, body), *_put(conn, raw),
+            _shown(call.preview, call.redact), kept(call.follows), *_put(conn, body), *_put(conn, raw),
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
             kept(end.error), end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens),
-            kept(end.completion_tokens), kept(end.cached_tokens), kept(end.finish_reason),
-            end.trainable and end.state == "complete" and not redacted,
+            kept(end.completion_tokens), kept(end.cached_tokens), end.expected_tokens, end.prompt_cut,
+            kept(end.finish_reason), end.trainable and end.state == "complete" and not redacted,
             kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
+            kept(end.reply_name),
         ),
     )  # fmt: skip
     conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state))

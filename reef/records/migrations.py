@@ -242,6 +242,31 @@ def m002_when_a_sessions_process_started(db: Database) -> None:
     _run(db, ("ALTER TABLE sessions ADD COLUMN pid_started INTEGER",), 2)
 
 
+@store(name="m003_what_reached_the_model")
+def m003_what_reached_the_model(db: Database) -> None:
+    _run(
+        db,
+        (
+            "ALTER TABLE records ADD COLUMN expected_tokens INTEGER",
+            "ALTER TABLE records ADD COLUMN prompt_cut INTEGER NOT NULL DEFAULT 0",
+        ),
+        3,
+    )
+
+
+@store(name="m004_conversations_that_a_server_holds")
+def m004_conversations_that_a_server_holds(db: Database) -> None:
+    _run(
+        db,
+        (
+            "ALTER TABLE records ADD COLUMN follows TEXT",
+            "ALTER TABLE records ADD COLUMN reply_name TEXT",
+            "CREATE INDEX records_by_reply ON records(reply_name) WHERE reply_name IS NOT NULL",
+        ),
+        4,
+    )
+
+
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:
     # One statement at a time: `executescript` would commit the transaction that sqlite-utils opened.
     for statement in statements:

@@ -22,6 +22,9 @@ Row = dict[str, Any]
 
 _ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
+_FOLLOWED = """SELECT id FROM records WHERE reply_name = ? AND scenario = ? AND sequence < ?
+ ORDER BY sequence DESC LIMIT 1"""
+
 
 class Reader:
     """Read access to the store at `path`. The file is opened at the first question, and may not be there before."""
@@ -74,13 +77,17 @@ class Reader:
         return int(self._all(f"SELECT count(*) FROM records{_where(where)}", *values)[0][0])
 
     def record(self, receipt: str) -> Row:
-        """One record, with `attempts`, `notes`, `tags`, `request_hash` besides the list's keys. Raises NotFound."""
+        """One record, with `attempts`, `notes`, `tags`, `request_hash` besides the list's keys. Raises NotFound.
+
+        `follows_record` is the receipt of the record that it goes on from, None where that is not recorded.
+        """
         found = self._all(f"{shapes.SELECT_RECORDS} WHERE records.id = ?", to_blob(receipt))
         if not found:
             raise NotFound(f"there is no record {receipt}", "reef records list")
-        return shapes.record(found[0]) | shapes.record_details(
-            self._all(f"{shapes.SELECT_RECORD_DETAILS} WHERE id = ?", to_blob(receipt))[0]
-        )
+        details = self._all(f"{shapes.SELECT_RECORD_DETAILS} WHERE id = ?", to_blob(receipt))[0]
+        row = shapes.record(found[0]) | shapes.record_details(details)
+        earlier = self._all(_FOLLOWED, row["follows"], row["scenario"], row["sequence"]) if row["follows"] else []
+        return row | {"follows_record": from_blob(earlier[0][0]) if earlier else None}
 
     def receipts(self, prefix: str, limit: int = 10) -> list[str]:
         """The receipts that begin with these hex digits, at most `limit`. Anything else than hex digits finds none."""

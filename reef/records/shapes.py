@@ -15,8 +15,8 @@ _LATEST = """(SELECT reports.score FROM report_references JOIN reports ON report
 _RECORD_NAMES = (
     "scenario", "session", "dialect", "route", "model", "streaming", "state", "source", "adapter", "version", "engine",
     "load_id", "status", "error", "started_at", "first_byte_ms", "duration_ms", "prompt_tokens", "completion_tokens",
-    "cached_tokens", "finish_reason", "request_bytes", "response_bytes", "preview", "answer_preview", "side_call",
-    "redactions", "trainable",
+    "cached_tokens", "expected_tokens", "prompt_cut", "finish_reason", "request_bytes", "response_bytes", "preview",
+    "answer_preview", "side_call", "redactions", "trainable", "follows",
 )  # fmt: skip
 SELECT_RECORDS = (
     f"SELECT records.sequence, records.id, {', '.join('records.' + name for name in _RECORD_NAMES)},"
@@ -29,7 +29,7 @@ def record(row: tuple[Any, ...]) -> Row:
     """A record. `score` is the person's latest, `agent_score` and `program_score` theirs; each may be None."""
     shape: Row = {"sequence": row[0], "agent_record_id": from_blob(row[1])}
     shape |= zip(_RECORD_NAMES, row[2:-3], strict=True)
-    for name in ("streaming", "side_call", "trainable"):
+    for name in ("streaming", "side_call", "trainable", "prompt_cut"):
         shape[name] = bool(shape[name])
     shape["score"], shape["agent_score"], shape["program_score"] = row[-3:]
     return shape

@@ -80,6 +80,12 @@ def test_up_says_how_to_start_ollama_where_nothing_answers() -> None:
         assert (reason in raised.value.message, raised.value.hint) == (True, hint)
 
 
+def test_up_names_the_command_that_installs_what_reaches_a_vendor() -> None:
+    shown = reef("up", "--model", "bedrock/claude", "--reef.port", "0")
+    assert shown.status == 2 and "engine litellm bedrock/claude" in shown.err
+    assert "litellm, which is not installed\n\nhint: ./install.sh --with providers" in shown.err
+
+
 def test_up_warns_of_a_model_that_the_server_does_not_have(up_flags: list[str], paths: Paths) -> None:
     flags = [flag if flag != "fake-model" else "nosuch" for flag in up_flags]
     shown = reef("up", *flags)

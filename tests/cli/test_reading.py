@@ -32,6 +32,13 @@ def test_records_are_listed_newest_first_and_shown_whole_to_a_program(live: Live
     assert max(len(line) for line in seen.splitlines()) <= 80
 
 
+def test_a_prompt_that_the_server_likely_cut_says_so_with_both_numbers(live: Live) -> None:
+    receipt = live.chat(f"[[prompt 2051]] [[cached 0]] {'word ' * 16_000}", "long")
+    assert "prompt cut: [[prompt 2051]]" in live.reef("records", "list", "-s", "long").out
+    told = live.reef("records", "show", receipt).out
+    assert "the server has likely cut it" in told and "2,051 counted" in told
+
+
 def test_a_receipt_may_be_cut_or_typed_as_it_is_shown(live: Live) -> None:
     receipt = live.chat("hello", "cut")
     for typed in (

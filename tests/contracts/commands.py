@@ -10,8 +10,8 @@ from reef.cli import table
 from reef.cli.app import load
 from reef.harness.wrapper import COMMANDS as WRAPPER_WORDS
 
-SCRIPT = {"": 0, "install": 0, "quickstart": 1, "test": 1, "uninstall": 1}
-SCRIPT_FLAGS = {"quickstart": {"--prove"}, "test": {"--all"}, "uninstall": {"--purge"}}
+SCRIPT = {"": 0, "install": 0, "--with": 1, "quickstart": 1, "test": 1, "uninstall": 1}
+SCRIPT_FLAGS = {"--with": {"providers"}, "quickstart": {"--prove"}, "test": {"--all"}, "uninstall": {"--purge"}}
 
 
 def split(line: str) -> list[list[str]]:

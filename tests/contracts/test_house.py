@@ -138,7 +138,7 @@ def test_the_top_level_holds_only_what_the_design_names() -> None:
     assert {name for name in strange if not name.startswith(".")} == set()
 
 
-@pytest.mark.parametrize("room", ["unit", "http", "cli", "tui", "harness", "recipes", "contracts", "e2e"])
+@pytest.mark.parametrize("room", ["unit", "http", "cli", "tui", "harness", "recipes", "contracts", "e2e", "agents"])
 def test_every_test_can_fail(room: str) -> None:
     idle = [
         f"{path}:{node.lineno} {node.name}"

@@ -68,7 +68,8 @@ def test_a_truncated_installer_does_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["frobnicate"], ["quickstart", "--fast"], ["uninstall", "--all"], ["install", "x"]]
+    "arguments",
+    [["frobnicate"], ["quickstart", "--fast"], ["uninstall", "--all"], ["install", "x"], ["--with", "wings"]],
 )
 def test_a_mistyped_command_of_the_installer_shows_the_right_ones(arguments: list[str]) -> None:
     ran = subprocess.run([str(INSTALLER), *arguments], capture_output=True, text=True)
@@ -110,10 +111,10 @@ PYTHON = """#!/bin/sh
 case "$1 $2" in
     "-m venv")
         mkdir -p "$3/bin" && cp "$0" "$3/bin/python" && cp "$0" "$3/bin/reef" ;;
-    "-m pip") echo "$RUSTUP_HOME" >>"$HOME/../rustup"; sleep 1.2 ;;
+    "-m pip") echo "$RUSTUP_HOME" >>"$HOME/../rustup"; echo "$*" >>"$HOME/../pip"; sleep 1.2 ;;
 esac
 """
-"""A Python that makes an empty environment, and whose pip writes down where rustup would be."""
+"""A Python that makes an empty environment, and whose pip writes down what it is told and where rustup would be."""
 
 
 @pytest.fixture
@@ -181,6 +182,23 @@ def test_no_pip_of_the_installer_leaves_a_rustup_folder_in_the_home(machine: dic
     home = Path(machine["HOME"])
     named = set((home.parent / "rustup").read_text().splitlines())
     assert named == {str(home / ".cache/reef/rustup")}
+
+
+def test_an_extra_that_was_asked_for_once_stays_until_the_programs_are_removed(machine: dict[str, str]) -> None:
+    told = Path(machine["HOME"]).parent / "pip"
+    installer(machine)
+    assert "[providers]" not in told.read_text()
+    installer(machine, "--with", "providers")
+    assert told.read_text().splitlines()[-1].endswith("[providers]")
+    venv = Path(machine["HOME"]) / ".local/share/reef/venv"
+    for again in ((), ("--with", "providers")):
+        assert "installed in" in installer(machine, *again)[0]
+    (venv / "source").unlink()
+    installer(machine)
+    assert told.read_text().splitlines()[-1].endswith("[providers]")
+    installer(machine, "uninstall")
+    installer(machine)
+    assert not told.read_text().splitlines()[-1].endswith("[providers]")
 
 
 def test_an_uninstall_says_what_it_removes_before_and_after_and_says_it_once(machine: dict[str, str]) -> None:

@@ -78,11 +78,11 @@ class Home:
         """Where the scripted model server logs its requests."""
         return self.folder.parent / "upstream.jsonl"
 
-    def fake_upstream(self) -> tuple[str, Path]:
+    def fake_upstream(self, flags: str = "") -> tuple[str, Path]:
         """Start the scripted model server. Returns its address and the file that logs its requests."""
         log = self.upstream_log
         log.touch()
-        command = f"{sys.executable} -m tests.fakes.openai_server --port 0 --log {log}"
+        command = f"{sys.executable} -m tests.fakes.openai_server --port 0 --log {log} {flags}"
         _, output = self.start(command, PYTHONPATH=str(ROOT))
         line = until(lambda: output.read_text() if "listening" in output.read_text() else None, "the fake server")
         return line.split("listening ")[1].split()[0], log

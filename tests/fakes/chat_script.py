@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -35,16 +36,19 @@ class Script:
         count, _, gap = self.words.get("paced", "").partition(" ")
         self.pieces = int(count or 0)
         self.gap = _seconds(gap)
-        self.after_tool = self.messages[-1].get("role") == "tool"
+        self.broken_off = number <= int(self.words.get("abort", 0))
+        self.tool_result = _tool_result(self.messages)
 
     @property
     def text(self) -> str:
         """The whole reply text."""
+        if self.broken_off and "say" not in self.words:
+            return ""
         proposal = self._proposal()
         if proposal is not None:
             return proposal
-        if self.after_tool:
-            return "The tool said: " + _first_line(_content(self.messages[-1]))
+        if self.tool_result is not None:
+            return "The tool said: " + _last_line(self.tool_result)
         if "say" in self.words:
             return self.words["say"]
         if "big" in self.words:
@@ -60,14 +64,21 @@ class Script:
     @property
     def tool_call(self) -> dict[str, Any] | None:
         """The tool call to answer with, when the words ask for one and the request offers tools."""
-        if "tool" not in self.words or self.after_tool or not self.body.get("tools"):
+        if self.tool_result is not None or not self.body.get("tools"):
             return None
-        name, _, arguments = self.words["tool"].partition(" ")
-        call = {"name": name, "arguments": arguments or "{}"}
+        if "shell" in self.words:
+            call = shell_call(self.body["tools"], self.words["shell"])
+        elif "tool" in self.words:
+            name, _, arguments = self.words["tool"].partition(" ")
+            call = {"name": name, "arguments": arguments or "{}"}
+        else:
+            return None
         return {"id": f"call_{self.number}", "type": "function", "function": call}
 
     @property
     def finish_reason(self) -> str:
+        if self.broken_off:
+            return "abort"
         if "length" in self.words:
             return "length"
         return "tool_calls" if self.tool_call else "stop"
@@ -75,13 +86,13 @@ class Script:
     @property
     def usage(self) -> dict[str, Any]:
         """Counts that depend on the request and reply alone."""
-        prompt = max(1, len(json.dumps(self.messages)) // 4)
-        completion = max(1, len(self.text) // 4)
+        prompt = int(self.words.get("prompt", max(1, len(json.dumps(self.messages)) // 4)))
+        completion = int(self.words.get("completion", max(1, len(self.text) // 4)))
         return {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
-            "prompt_tokens_details": {"cached_tokens": prompt // 2},
+            "prompt_tokens_details": {"cached_tokens": int(self.words.get("cached", prompt // 2))},
         }
 
     def completion(self) -> dict[str, Any]:
@@ -128,14 +139,29 @@ class Script:
             return [f"data:{data}\n\n".encode()]
         if self.framing == "comments":
             return [f": keep alive\n\nid: {self.number}\nevent: message\ndata: {data}\n\n".encode()]
-        if self.framing == "lines" and event is not None:
+        if self.framing == "lines" and event:
             return [("".join(f"data: {line}\n" for line in json.dumps(event, indent=1).splitlines()) + "\n").encode()]
         if self.framing == "torn":
             whole = f"data: {data}\r\n\r\n".encode()
             return [whole[:5], whole[5:-3], whole[-3:-2], whole[-2:-1], whole[-1:]]
-        if self.framing == "open" and event is None:
-            return [b"data: [DONE]"]
+        if self.framing == "open" and self.is_last(event):
+            return [f"data: {data}".encode()]
         return [f"data: {data}\n\n".encode()]
+
+    def is_last(self, event: dict[str, Any] | None) -> bool:
+        """Whether an event ends the stream."""
+        return event is None
+
+    def text_pieces(self) -> list[str]:
+        """The reply text as it is streamed."""
+        if self.pieces:
+            return re.findall(r"\S+ ", self.text)
+        return self.cut(self.text, max(12, len(self.text) // 500))
+
+    @staticmethod
+    def cut(text: str, size: int) -> list[str]:
+        """`text` in pieces of `size` characters."""
+        return [text[start : start + size] for start in range(0, len(text), size)]
 
     def _deltas(self) -> Iterator[dict[str, Any]]:
         yield {"role": "assistant", "content": ""}
@@ -143,14 +169,12 @@ class Script:
             yield {"reasoning_content": self.words["reasoning"]}
         call = self.tool_call
         if call is None:
-            for piece in (
-                re.findall(r"\S+ ", self.text) if self.pieces else _pieces(self.text, max(12, len(self.text) // 500))
-            ):
+            for piece in self.text_pieces():
                 yield {"content": piece}
             return
         arguments = call["function"]["arguments"]
         yield {"tool_calls": [{"index": 0, **call, "function": {"name": call["function"]["name"], "arguments": ""}}]}
-        for piece in _pieces(arguments, 5):
+        for piece in self.cut(arguments, 5):
             yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
 
     def _chunk(self, delta: dict[str, Any], finish: str | None) -> dict[str, Any]:
@@ -193,6 +217,23 @@ class Script:
         return json.dumps({"entries": [entry], "summary": f"Add the rule {name}"})
 
 
+def shell_call(tools: list[dict[str, Any]], command: str) -> dict[str, str]:
+    """A call that runs `command` with the shell tool among those that a request offers, in whichever format.
+
+    What else the tool requires is filled in. Raises ValueError when there is none.
+    """
+    for tool in tools:
+        offered = tool.get("function", tool)
+        schema = offered.get("parameters") or offered.get("input_schema") or {}
+        fields = schema.get("properties") or {}
+        field = next((name for name in ("command", "cmd") if name in fields), None)
+        if field is None or not re.search("(?i)bash|shell|exec", offered["name"]):
+            continue
+        more = {name: "runs what was asked for" for name in schema.get("required", ()) if name != field}
+        return {"name": offered["name"], "arguments": json.dumps({field: command, **more})}
+    raise ValueError("no shell tool is offered")
+
+
 def encoded(value: dict[str, Any]) -> bytes:
     """`value` as UTF-8 JSON; escaped as ASCII where half a surrogate pair leaves no other way."""
     try:
@@ -225,12 +266,21 @@ def _content(message: dict[str, Any]) -> str:
 
 
 def _last_user(messages: list[dict[str, Any]]) -> str:
-    return next((_content(message) for message in reversed(messages) if message.get("role") == "user"), "")
+    """What the user said last; an agent may put its own words beside it as further messages of the user."""
+    said = itertools.dropwhile(lambda message: message.get("role") != "user", reversed(messages))
+    together = list(itertools.takewhile(lambda message: message.get("role") == "user", said))
+    return "\n".join(_content(message) for message in reversed(together))
+
+
+def _tool_result(messages: list[dict[str, Any]]) -> str | None:
+    """The newest result of a tool that no reply has followed yet."""
+    new = itertools.takewhile(lambda message: message.get("role") != "assistant", reversed(messages))
+    return next((_content(message) for message in new if message.get("role") == "tool"), None)
 
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:200]
 
 
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)]
+def _last_line(text: str) -> str:
+    return _first_line("\n".join(reversed(text.splitlines())))

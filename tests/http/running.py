@@ -37,11 +37,11 @@ class Upstream:
         return [line for line in lines if line["event"] == "request"]
 
 
-def start_upstream(folder: Path) -> Upstream:
-    """Start it on a port that the system chooses."""
+def start_upstream(folder: Path, *flags: str, module: str = "tests.fakes.openai_server") -> Upstream:
+    """Start it on a port that the system chooses; `flags` say what it lacks."""
     log = folder / "upstream.jsonl"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.openai_server", "--port", "0", "--log", str(log)],
+        [sys.executable, "-m", module, "--port", "0", "--log", str(log), *flags],
         cwd=ROOT,
         env={name: os.environ[name] for name in KEPT if name in os.environ},
         stdout=subprocess.PIPE,

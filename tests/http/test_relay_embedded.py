@@ -12,6 +12,7 @@ import pytest
 from reef.engines import weights
 from reef.records.reader import Reader
 from tests.http.running import Home, wait_for
+from tests.unit.gateway.serving import PATHS, asking
 
 pytestmark = [pytest.mark.network, pytest.mark.timeout(180)]
 
@@ -60,12 +61,34 @@ def test_a_stream_ends_with_its_receipt(embedded: Home) -> None:
         lines = [line for line in reply.iter_lines() if line]
     assert lines[-1] == "data: [DONE]"
     assert json.loads(lines[-2].removeprefix("data: "))["reef"] == {"agent_record_id": receipt}
-    texts = [json.loads(line.removeprefix("data: ")) for line in lines[:-2]]
+    # The usage is the last chunk, so the receipt stands in it.
+    texts = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
     said = "".join((chunk["choices"][0]["delta"].get("content") or "") for chunk in texts if chunk["choices"])
     reader = Reader(embedded.paths.database)
     stored = json.loads(reader.response_bytes(receipt) or b"")
     assert stored["choices"][0]["message"]["content"] == said
     assert reader.record(receipt)["completion_tokens"] == texts[-1]["usage"]["completion_tokens"]
+
+
+def test_the_other_dialects_are_the_models_own(embedded: Home) -> None:
+    assert embedded.nobody.get("/reef/status").json()["engine"]["dialects"] == ["chat", "messages", "responses"]
+    reader = Reader(embedded.paths.database)
+    for dialect, last in (("responses", "response.completed"), ("messages", "message_stop")):
+        limit = {"responses": {"max_output_tokens": 8}, "messages": {"max_tokens": 8}}[dialect]
+        body = asking(dialect, "Say hello.") | limit
+        plain = embedded.nobody.post(PATHS[dialect], json=body)
+        assert plain.status_code == 200, plain.text
+        streamed = embedded.nobody.post(PATHS[dialect], json=body | {"stream": True})
+        ending = json.loads([line for line in streamed.text.splitlines() if line.startswith("data:")][-1][5:])
+        receipt = streamed.headers["x-reef-agent-record-id"]
+        assert (ending["type"], ending["reef"]) == (last, {"agent_record_id": receipt})
+        for found in (receipt, plain.headers["x-reef-agent-record-id"]):
+            row = reader.record(found)
+            assert (row["state"], row["dialect"]) == ("complete", dialect)
+            assert row["prompt_tokens"] > 0 and row["completion_tokens"] > 0 and not row["prompt_cut"]
+    counted = embedded.nobody.post(PATHS["count"], json=asking("count", "Say hello."))
+    assert counted.json()["input_tokens"] == row["prompt_tokens"] and "x-reef-estimate" not in counted.headers
+    reader.close()
 
 
 def test_the_models_list_names_the_embedded_model(embedded: Home) -> None:

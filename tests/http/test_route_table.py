@@ -11,10 +11,24 @@ from reef.daemon.app import ROUTES
 from reef.daemon.table import Route
 from tests.http.running import Home
 
+MODEL_API = {
+    "HEAD /",
+    "POST /v1/chat/completions",
+    "POST /v1/responses",
+    "POST /v1/messages",
+    "POST /v1/messages/count_tokens",
+    "GET /v1/models",
+    "GET /v1/models/{name:.+}",
+    "GET /api/v1/models",
+    "POST /v1/embeddings",
+    "POST /v1/images",
+    "POST /v1/images/{kind}",
+    "POST /v1/audio/speech",
+    "POST /v1/decisions",
+}
 OPEN = {
     "GET /healthz",
-    "POST /v1/chat/completions",
-    "GET /v1/models",
+    *MODEL_API,
     "GET /reef/status",
     "GET /reef/scenarios",
     "POST /reef/scenarios",
@@ -34,8 +48,7 @@ DECIDING = {
 }
 SESSION = {
     "GET /healthz",
-    "POST /v1/chat/completions",
-    "GET /v1/models",
+    *MODEL_API,
     "GET /reef/harness/releases",
     "POST /reef/report",
     "DELETE /reef/reports/{id}",

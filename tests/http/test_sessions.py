@@ -101,3 +101,14 @@ def test_a_session_that_is_put_wrongly_is_400(home: Home, wrong: dict[str, objec
 def test_a_session_of_an_unknown_scenario_is_404(home: Home) -> None:
     body = {"scenario": "no-such", "adapter": "pi", "version": 1, "cwd": "/tmp", "pid": os.getpid()}
     assert home.person.post("/reef/sessions", json=body).status_code == 404
+
+
+def test_a_call_of_an_agent_says_how_many_bytes_of_rules_it_was_given_and_how_many_it_reads(home: Home) -> None:
+    _, token = open_session(home, os.getpid())
+    receipt = chat(home.http(token), "hello").headers["x-reef-agent-record-id"]
+    rules = home.person.get(f"/reef/records/{receipt}").json()["notes"]["rules"]
+    assert rules["cap"] == 65_536 and 0 <= rules["bytes"] < rules["cap"]
+    receipt = chat(home.nobody, "hello").headers["x-reef-agent-record-id"]
+    assert "rules" not in home.person.get(f"/reef/records/{receipt}").json()["notes"]
+    _, token = open_session(home, os.getpid(), version=99)
+    assert chat(home.http(token), "hello").status_code == 200

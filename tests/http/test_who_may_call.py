@@ -10,8 +10,6 @@ import pytest
 
 from tests.http.running import Home, chat
 
-ASK = {"text": "answer in one short sentence"}
-
 
 def raw(home: Home, request: bytes) -> bytes:
     """Send bytes as they are and return the status line's reply."""
@@ -40,59 +38,9 @@ def test_a_request_without_a_host_or_with_two_is_refused(home: Home) -> None:
     assert raw(home, twice).splitlines()[0].split()[1] in (b"400", b"403")
 
 
-BROWSER = [
-    {"origin": "https://evil.example"},
-    {"origin": "null"},
-    {"origin": "http://127.0.0.1:1"},
-    {"sec-fetch-site": "cross-site"},
-    {"sec-fetch-site": "same-site"},
-]
-
-
-@pytest.mark.parametrize("headers", BROWSER)
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("GET", "/reef/status", None),
-        ("GET", "/v1/models", None),
-        ("POST", "/reef/train", ASK),
-        ("POST", "/reef/report", {"score": 1}),
-        ("POST", "/v1/chat/completions", {"messages": []}),
-        ("POST", "/reef/scenarios/default/rollback", {"version": 1}),
-        ("OPTIONS", "/reef/report", None),
-        ("GET", "/reef/no-such-route", None),
-    ],
-)
-def test_a_page_of_another_site_starts_and_reads_nothing(
-    home: Home, headers: dict[str, str], method: str, path: str, body: dict[str, object] | None
-) -> None:
-    before = home.nobody.get("/reef/status").json()
-    reply = home.http(**headers).request(method, path, json=body)
-    assert reply.status_code == 403
-    assert not [name for name in reply.headers if name.startswith("access-control-")]
-    after = home.nobody.get("/reef/status").json()
-    assert [row["records"] for row in before["scenarios"]] == [row["records"] for row in after["scenarios"]]
-    assert [row["reports"] for row in before["scenarios"]] == [row["reports"] for row in after["scenarios"]]
-
-
-def test_a_page_may_only_learn_that_the_daemon_is_there(home: Home) -> None:
-    reply = home.http(origin="https://evil.example").get("/healthz")
-    assert (reply.status_code, reply.json()) == (200, {"ok": True})
-    assert "access-control-allow-origin" not in reply.headers
-
-
 def test_the_persons_own_address_bar_is_no_other_site(home: Home) -> None:
     for site in ("none", "same-origin"):
         assert home.http(**{"sec-fetch-site": site}).get("/reef/status").status_code == 200
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None])
-def test_a_body_that_is_not_json_by_its_type_is_refused_and_nothing_is_stored(home: Home, kind: str | None) -> None:
-    headers = {} if kind is None else {"content-type": kind}
-    for path in ("/reef/report", "/reef/train", "/v1/chat/completions", "/reef/scenarios"):
-        reply = home.nobody.post(path, content=b'{"score": 1, "text": "x", "name": "made-by-form"}', headers=headers)
-        assert reply.status_code == 415, path
-    assert "made-by-form" not in home.nobody.get("/reef/scenarios").text
 
 
 def test_a_body_that_is_not_json_is_400_in_the_shape_of_the_api(home: Home) -> None:
@@ -164,13 +112,3 @@ def test_the_token_reaches_neither_the_upstream_nor_the_log_nor_the_database(
         if file.is_file():
             assert secret.encode() not in file.read_bytes(), file
     assert secret not in upstream.log.read_text()  # type: ignore[attr-defined]
-
-
-def test_only_a_configured_origin_gets_cross_origin_headers(new_home: Callable[..., Home]) -> None:
-    home = new_home(flags=[["reef.console-origins", '["https://console.example"]']]).start()
-    reply = home.http(origin="https://console.example", **{"sec-fetch-site": "cross-site"}).get("/reef/status")
-    assert reply.status_code == 200
-    assert reply.headers["access-control-allow-origin"] == "https://console.example"
-    asked = home.http(origin="https://console.example").options("/reef/report")
-    assert (asked.status_code, asked.headers["access-control-allow-methods"]) == (204, "GET, POST, DELETE")
-    assert home.http(origin="https://other.example").get("/reef/status").status_code == 403

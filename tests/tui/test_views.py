@@ -156,6 +156,22 @@ def test_an_ask_leads_to_its_version_or_its_step() -> None:
     assert asks.led_to(ask_row(1, "x")) == ""
 
 
+def test_a_prompt_that_was_likely_cut_says_so_with_both_numbers() -> None:
+    record = record_row(1, "fix it") | {"prompt_cut": True, "expected_tokens": 16_000, "prompt_tokens": 2051}
+    assert records.present(records.row(record))["session"].lead == ("✂ prompt cut  ", "accent")
+    assert "about 16.0k tokens sent, 2,051 counted" in text(page([{"role": "user", "content": "x"}], {}, **record))
+
+
+def test_what_was_left_out_on_the_way_to_the_model_is_said() -> None:
+    ways = {"from": "responses", "to": "chat", "tools_left_out": ["web_search"], "fields_left_out": ["x"]}
+    notes = {"rules": {"bytes": 70_000, "cap": 65_536}, "translated": ways}
+    shown = text(page([{"role": "user", "content": "x"}], {}, notes=notes))
+    assert "the rules have 70 kB, the agent reads 66 kB of them" in shown
+    assert "translated from responses to chat, without web_search, x" in shown
+    within = {"rules": {"bytes": 70, "cap": 65_536}}
+    assert "rules" not in text(page([{"role": "user", "content": "x"}], {}, notes=within))
+
+
 def test_needs_and_notes_are_words_and_never_python() -> None:
     needs = [{"name": "FOO_TOKEN", "kind": "env"}, {"name": "net", "kind": "permission", "prompt": "may it?"}, "odd"]
     notes = {"proposer": "verbatim", "refusals": [], "receipts": ["a" * 32], "at_all": {"tries": 2, "cut": True}}

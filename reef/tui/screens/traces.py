@@ -88,7 +88,8 @@ class Traces(Rating, Place):
             if view != "conversation":
                 return conversation.raw(view, self.reef.source.body(row.key, view))
             whole = record | self.reef.source.record(row.key)
-            return conversation.blocks(whole, *(_body(whole, part) for part in ("request", "response")))
+            earlier, whole["earlier_note"] = conversation.earlier(whole, self.reef.source.record)
+            return conversation.blocks(whole, *_bodies(whole), [_bodies(one) for one in earlier])
 
         def made(blocks: list[Block]) -> None:
             if self._page_of == row.key and self.view == view:
@@ -136,6 +137,10 @@ class Traces(Rating, Place):
         """Put the cursor on a call once its row is there."""
         if not self.rows.to_key(receipt):
             self.go_to = receipt
+
+
+def _bodies(record: Json) -> tuple[bytes | None, bytes | None]:
+    return _body(record, "request"), _body(record, "response")
 
 
 def _body(record: Json, part: str) -> bytes | None:

@@ -1,18 +1,19 @@
 """A recorded call as a conversation: roles, folded reasoning, tool calls paired with their results, the reply.
 
-It reads the JSON bodies of OpenAI chat completions. A body it cannot read is shown raw, with a line that says so.
+It reads the JSON bodies of every wire format that reef serves. A body it cannot read is shown raw, with a line that
+says so. A request that goes on from a reply which its server keeps is shown behind the calls that led to it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from reef.tui import cells, figures
 from reef.tui.lines import Block, Line, paragraph
-from reef.tui.views import records
+from reef.tui.views import dialects, records
 
 Json = dict[str, Any]
 FEW = 6
@@ -20,15 +21,25 @@ FEW = 6
 LONG = 12
 """Lines of a system prompt or a tool's result from which on it is folded."""
 MOST_CHARACTERS = 400_000
+MOST_EARLIER = 100
+"""So many calls are read that a call goes on from by name."""
 
 
-def blocks(record: Json, request: bytes | None, response: bytes | None) -> list[Block]:
-    """The page of one record: facts, conversation, reply, reports."""
+def blocks(
+    record: Json,
+    request: bytes | None,
+    response: bytes | None,
+    earlier: Sequence[tuple[bytes | None, bytes | None]] = (),
+) -> list[Block]:
+    """The page of one record: facts, conversation, reply, reports.
+
+    `earlier` are the requests and replies of the calls that it goes on from, oldest first.
+    """
     found = [Block("facts", None, [*records.facts(record), Line()], copy=str(record.get("agent_record_id", "")))]
     asked = _parsed(request)
-    messages = asked.get("messages") if isinstance(asked, dict) else None
-    if isinstance(messages, list):
-        found += _messages([message for message in messages if isinstance(message, dict)])
+    messages = dialects.asked(asked)
+    if messages is not None:
+        found += _messages(_before(earlier) + messages)
         found += _tools_offered(asked.get("tools"))
     elif request is not None:
         found += _unread("request", request)
@@ -39,6 +50,18 @@ def blocks(record: Json, request: bytes | None, response: bytes | None) -> list[
     if reports:
         found.append(Block("reports", None, reports))
     return found
+
+
+def earlier(record: Json, fetch: Callable[[str], Json]) -> tuple[list[Json], str | None]:
+    """The calls that a call goes on from by name, oldest first, and what to say when that is not all of them."""
+    found: list[Json] = []
+    oldest = record
+    while oldest.get("follows_record") and len(found) < MOST_EARLIER:
+        oldest = fetch(str(oldest["follows_record"]))
+        found.insert(0, oldest)
+    if oldest.get("follows_record"):
+        return found, "what was said before that is in older calls"
+    return found, "the earlier part of this conversation was not recorded" if oldest.get("follows") else None
 
 
 def raw(name: str, body: bytes | None) -> list[Block]:
@@ -61,13 +84,22 @@ def _parsed(body: bytes | None) -> Any:
         return None
 
 
+def _before(earlier: Sequence[tuple[bytes | None, bytes | None]]) -> list[Json]:
+    """What was said in earlier calls. A system prompt holds for its own call only."""
+    found: list[Json] = []
+    for request, response in earlier:
+        said = [*(dialects.asked(_parsed(request)) or ()), *(dialects.answered(_parsed(response)) or ())]
+        found += [message for message in said if message.get("role") not in ("system", "developer")]
+    return found
+
+
 def line_count(text: str) -> int:
     """Lines of a text, without making them."""
     return text.count("\n") + 1
 
 
 def _unread(name: str, body: bytes) -> list[Block]:
-    lines = [Line.of((f"this {name} is not a chat completion; it is shown raw", "accent")), Line()]
+    lines = [Line.of((f"this {name} is in no known format; it is shown raw", "accent")), Line()]
     return [Block(f"unread-{name}", None, lines + _text(body.decode("utf-8", "replace"), "code"))]
 
 
@@ -184,11 +216,7 @@ def _result(key: str, title: str, content: str, inside: str | None) -> Block:
 def _tools_offered(tools: Any) -> list[Block]:
     if not isinstance(tools, list) or not tools:
         return []
-    names = [
-        cells.line(tool["function"].get("name") or "?", 40)
-        for tool in tools
-        if isinstance(tool, dict) and isinstance(tool.get("function"), dict)
-    ]
+    names = [cells.line(name, 40) for name in dialects.tool_names(tools)]
     head = Line.of((figures.many(len(tools), "tool") + " offered  ", "dim"), (", ".join(names)[:200], "faint"))
     return [Block("tools", head, lambda: [*_text(json.dumps(tools, indent=2), "dim", indent=4), Line()], folded=True)]
 
@@ -199,15 +227,12 @@ def _reply(record: Json, response: bytes | None) -> list[Block]:
         so_far = _text(response.decode("utf-8", "replace"), indent=2) if response else []
         waits = Line.of(("  … still answering", "agent"))
         return [Block("reply", Line.of(("assistant", "agent")), [*so_far, waits])]
-    answered = _parsed(response)
-    choices = answered.get("choices") if isinstance(answered, dict) else None
+    answered = dialects.answered(_parsed(response))
     found: list[Block] = []
-    if isinstance(choices, list) and choices:
-        for number, choice in enumerate(choices):
-            message = choice.get("message") if isinstance(choice, dict) else None
-            if isinstance(message, dict):
-                content = content_text(message.get("content"))
-                found += _assistant(f"reply{number}", message, content, {}, set(), None)
+    if answered is not None:
+        for number, message in enumerate(answered):
+            content = content_text(message.get("content"))
+            found += _assistant(f"reply{number}", message, content, {}, set(), None)
     elif response:
         found += _unread("reply", response)
     if word != "complete":

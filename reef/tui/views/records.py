@@ -32,7 +32,7 @@ STATES: dict[str, tuple[str, str, str]] = {
 }
 """State of a record to symbol, word and role."""
 
-_CUT_REASONS = ("length", "max_tokens")
+_CUT_REASONS = ("length", "max_tokens", "max_output_tokens")
 
 
 def row(record: Json) -> Row:
@@ -77,6 +77,8 @@ def headline(record: Json) -> Cell:
     said = cells.line(record.get("preview") or "", 200)
     if record.get("side_call"):
         return Cell(said, "dim", ("side call  ", "faint"))
+    if record.get("prompt_cut"):
+        return Cell(said, "", ("✂ prompt cut  ", "accent"))
     symbol, word, role = state(record)
     if word == "complete":
         return Cell(said or "(no text)", "" if said else "dim")
@@ -130,9 +132,28 @@ def facts(record: Json) -> list[Line]:
         lines.append(Line.of((counts, "dim")))
     if record.get("error"):
         lines.append(Line.of(("error  ", "failed"), cells.line(record["error"], 400), hang=7))
+    if record.get("prompt_cut"):
+        sent, counted = figures.count(record.get("expected_tokens")), figures.count(record.get("prompt_tokens"))
+        told = f"the server has likely cut the prompt: about {sent} tokens sent, {counted} counted"
+        lines.append(Line.of((told, "accent")))
+    notes = record.get("notes") or {}
+    rules = notes.get("rules") or {}
+    if rules.get("bytes", 0) > rules.get("cap", 0):
+        told = f"the rules have {figures.size(rules['bytes'])}, the agent reads {figures.size(rules['cap'])} of them"
+        lines.append(Line.of((told, "accent")))
+    if notes.get("translated"):
+        lines.append(Line.of((_translated(notes["translated"]), "dim")))
+    if record.get("earlier_note"):
+        lines.append(Line.of((cells.line(record["earlier_note"], 200), "accent")))
     if record.get("redactions"):
         lines.append(Line.of((f"{figures.many(int(record['redactions']), 'key')} redacted · not trainable", "accent")))
     return lines
+
+
+def _translated(ways: Json) -> str:
+    left = [*ways.get("tools_left_out", ()), *ways.get("fields_left_out", ())]
+    said = f"translated from {ways.get('from')} to {ways.get('to')}" + (f", without {', '.join(left)}" if left else "")
+    return cells.line(said, 200)
 
 
 def token_facts(record: Json) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from reef.errors import InvalidInput
-from reef.gateway.chat import SCAN_ABOVE, ChatDialect
+from reef.gateway.chat import ChatDialect
 from reef.gateway.chat_fold import ChatFold
+from reef.gateway.scan import SCAN_ABOVE
 
 
 def folded(*chunks: Any, done: bool = True) -> dict[str, Any]:

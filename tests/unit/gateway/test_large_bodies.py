@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from reef.engines.upstream import UpstreamEngine
-from reef.gateway.chat import SCAN_ABOVE, ChatDialect
+from reef.gateway.chat import ChatDialect
 from reef.gateway.dialect import ReplyFacts
+from reef.gateway.scan import SCAN_ABOVE
 from reef.records.calls import make_body
 from tests.unit.gateway.serving import serving
 
@@ -124,7 +125,7 @@ async def test_the_loop_itself_never_works_long_on_many_events_at_once(tmp_path:
     with socket.create_server(("127.0.0.1", 0)) as upstream:
         threading.Thread(target=answer, args=(upstream, burst), daemon=True).start()
         address = f"http://127.0.0.1:{upstream.getsockname()[1]}"
-        async with serving(tmp_path, engine=UpstreamEngine(address, "default-model")) as server:
+        async with serving(tmp_path, engine=UpstreamEngine(address, "default-model", dialects=("chat",))) as server:
             longest = 0.0
             for turn in (1, 2):
                 worked = asyncio.ensure_future(longest_turn_ms())

@@ -91,21 +91,23 @@ async def test_the_query_string_goes_on_as_it_was_written(tmp_path: Path) -> Non
         assert reef.seen()[0]["path"] == "/v1/chat/completions?beta=true&x=%2F%20+a"
 
 
+@pytest.mark.parametrize("usage", [True, False])
 @pytest.mark.parametrize("framing", ["", "crlf", "tight", "comments", "lines", "torn", "open"])
-async def test_a_stream_arrives_as_it_was_sent_in_every_framing(tmp_path: Path, framing: str) -> None:
+async def test_a_stream_arrives_as_it_was_sent_in_every_framing(tmp_path: Path, framing: str, usage: bool) -> None:
     words = f"hello there [[framing {framing}]]" if framing else "hello there"
     async with serving(tmp_path) as reef:
-        reply = await reef.chat(words, stream=True, stream_options={"include_usage": True})
+        reply = await reef.chat(words, stream=True, stream_options={"include_usage": usage})
         receipt = reply.headers["x-reef-agent-record-id"]
         assert reply.events[-1] == "[DONE]"
         own = reply.events[-2]
         assert own["reef"] == {"agent_record_id": receipt}
         assert own["choices"] == [] and own["object"] == "chat.completion.chunk"
         assert own["id"] == reply.events[0]["id"]
-        # Without reef's own event the bytes are the upstream's.
+        # Without reef's own event, or its member of the event with the usage, the bytes are the upstream's.
         ours = b"data: " + json.dumps(own, separators=(",", ":")).encode() + b"\n\n"
+        ours = b',"reef":{"agent_record_id":"%s"}' % receipt.encode() if usage else ours
         assert reply.body.count(ours) == 1
-        direct = await _direct(reef.engine.base_url, words)
+        direct = await _direct(reef.engine.base_url, words, usage)
         assert reply.body.replace(ours, b"") == direct.replace(b"fake2", b"fake1").replace(b"id: 2", b"id: 1")
         row = (await reef.settled())[0]
         assert (row["state"], row["finish_reason"], row["answer_preview"]) == (
@@ -117,14 +119,14 @@ async def test_a_stream_arrives_as_it_was_sent_in_every_framing(tmp_path: Path, 
         assert folded["choices"][0]["message"] == {"role": "assistant", "content": "You said: hello there"}
 
 
-async def _direct(base_url: str, words: str) -> bytes:
+async def _direct(base_url: str, words: str, usage: bool) -> bytes:
     import aiohttp
 
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": words}],
         "stream": True,
-        "stream_options": {"include_usage": True},
+        "stream_options": {"include_usage": usage},
     }
     async with aiohttp.ClientSession() as session, session.post(f"{base_url}/chat/completions", json=body) as reply:
         return await reply.read()

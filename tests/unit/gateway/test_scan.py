@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from reef.errors import InvalidInput
 from reef.gateway import scan
-from reef.gateway.chat import SCAN_ABOVE, ChatDialect
+from reef.gateway.chat import ChatDialect
+from reef.gateway.scan import SCAN_ABOVE
 
 AWKWARD = 'a "quoted" \\ [ { ] } word\n'
 TEXTS = st.text(max_size=20) | st.sampled_from([AWKWARD, "\\", '"', "{}", "[]", '\\"', ""])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reef.gateway.chat import ChatDialect
 from reef.gateway.sse import EndWatch, EventReader
+from reef.gateway.streaming import watch_of
 
 DATA = ('{"a":"[DONE]"}', '{"b":"x\\n"}', "{}", '{"c":"data: [DONE]"}')
 
@@ -57,6 +58,37 @@ def test_an_event_is_passed_on_with_the_piece_that_brought_it() -> None:
     assert watch.feed(b"data: [DO") == (b"", b"")
     assert watch.feed(b"NE]\n\n") == (b"", b"data: [DONE]\n\n")
     assert watch.feed(b": bye\n") == (b"", b": bye\n")
+
+
+USAGE = b'data: {"choices":[],"usage":{"total_tokens":3}}\n\n'
+COUNTED = b'data: {"choices":[{"delta":{}}],"usage":{"total_tokens":2}}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+@given(cuts=st.lists(st.integers(0, 400), max_size=30), comment=st.sampled_from([b"", b": ping\n\n"]))
+def test_the_usage_right_before_the_end_belongs_to_the_ending_wherever_the_stream_is_cut(
+    cuts: list[int], comment: bytes
+) -> None:
+    # The first usage is followed by more, so it is no part of the ending.
+    whole = USAGE + COUNTED + USAGE + comment + DONE
+    watch = watch_of(ChatDialect())
+    passed = ending = b""
+    for start, stop in pairwise(sorted({0, len(whole), *(cut for cut in cuts if cut < len(whole))})):
+        out, end = watch.feed(whole[start:stop])
+        passed, ending = passed + out, ending + end
+    assert (passed, ending, watch.ended) == (USAGE + COUNTED, USAGE + comment + DONE, True)
+
+
+def test_the_usage_waits_for_the_next_event_and_no_other_event_does() -> None:
+    watch = watch_of(ChatDialect())
+    assert watch.feed(COUNTED) == (COUNTED, b"")
+    assert watch.feed(USAGE) == (b"", b"")
+    assert watch.feed(COUNTED) == (USAGE + COUNTED, b"")
+    assert watch.feed(USAGE) == (b"", b"")
+    assert watch.finish() == (USAGE, b"") and not watch.ended
+    watch = watch_of(ChatDialect())
+    assert watch.feed(USAGE + b"data: [DONE]") == (b"", b"")
+    assert watch.finish() == (b"", USAGE + b"data: [DONE]") and watch.ended
 
 
 def test_a_stream_without_an_end_goes_out_whole() -> None:

@@ -61,6 +61,8 @@ def test_every_table_is_ordered_by_sequence_and_known_to_sqlite_utils(store: Pat
     assert [migration.name for migration in migrations.store.applied(database)] == [
         "m001_the_first_schema",
         "m002_when_a_sessions_process_started",
+        "m003_what_reached_the_model",
+        "m004_conversations_that_a_server_holds",
     ]
     database.close()
 

@@ -152,3 +152,32 @@ def _assert_clean(home: Home) -> None:
         f"{what} in {name}" for name, body in found.items() for what, text in sought.items() if text.encode() in body
     ]
     assert leaks == []
+
+
+CLIENT, HEADER, ADDRESS = "sk-CLIENT-123", "sk-UP-456", "UP789"
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["answering", "unreachable"])
+def test_an_error_of_any_kind_holds_neither_the_clients_token_nor_the_upstreams_keys(
+    new_home: Callable[..., Home], upstream: Upstream, there: bool
+) -> None:
+    home = new_home(environ={"REEF_UPSTREAM_API_KEY": HEADER, "REEF_TOKEN": CLIENT})
+    home.upstream = f"{upstream.url if there else 'http://127.0.0.1:9'}/v1?key={ADDRESS}"
+    home.start()
+    shown = []
+    for client in (home.http(CLIENT), home.http(**{"x-api-key": CLIENT}), home.http(f"{CLIENT}x")):
+        for path in ("/v1/chat/completions", "/v1/messages"):
+            for words in ("hello", "[[status 500]]", "[[paced 9 1ms]] [[die after 4]]"):
+                body = {"max_tokens": 9, "messages": [{"role": "user", "content": words}], "stream": "die" in words}
+                shown.append(client.post(path, json=body).text)
+            shown.append(client.post(path, content=b"{", headers={"content-type": "application/json"}).text)
+        shown.append(client.post("/v1/embeddings", json={"input": "x"}).text)
+    shown += [home.person.get(path).text for path in ("/reef/status", "/reef/config", "/reef/records?limit=100")]
+    states = {row["state"] for row in json.loads(shown[-1])["records"]}
+    assert states == ({"complete", "failed"} if there else {"failed"})
+    home.stop()
+    files = {str(file): file.read_bytes() for file in (home.folder / "reef").rglob("*") if file.is_file()}
+    texts = files | {f"reply {number}": text.encode() for number, text in enumerate(shown)}
+    for secret in (CLIENT, HEADER, ADDRESS):
+        for form in (secret.encode(), base64.b64encode(secret.encode()).rstrip(b"=")):
+            assert [name for name, text in texts.items() if form in text] == []

@@ -1,4 +1,4 @@
-"""Facts about sockets and their processes on this machine, read from `/proc`; None wherever that does not exist.
+"""Facts about sockets and their processes on this machine, from Linux's kernel; None wherever there is none.
 
 One use is safety: which user a loopback connection belongs to. The other is a good error: who holds a port.
 """
@@ -10,6 +10,8 @@ import struct
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+
+from reef.daemon.socket_diagnosis import ask_kernel
 
 _LISTEN = "0A"
 
@@ -35,6 +37,12 @@ def connection_owner(peer: tuple[str, int], own: tuple[str, int]) -> SocketOwner
 
     `peer` and `own` are (address, port) as this process sees them. None when there is no such socket (any more).
     """
+    found = ask_kernel(peer, own)
+    return SocketOwner(*found) if found is not None else listed_owner(peer, own)
+
+
+def listed_owner(peer: tuple[str, int], own: tuple[str, int]) -> SocketOwner | None:
+    """`connection_owner` by the tables of all connections, which a kernel has that answers no question about one."""
     ends = [peer, own]
     for table, mapped in (("tcp", False), ("tcp6", True), ("tcp6", False)):
         shown = [_address(_in_family(host, table == "tcp", mapped), port) for host, port in ends]

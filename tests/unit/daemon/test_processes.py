@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from reef.daemon.processes import bind, connection_owner, is_loopback, port_holder
+from reef.daemon.processes import SocketOwner, bind, connection_owner, is_loopback, listed_owner, port_holder
+from reef.daemon.socket_diagnosis import ask_kernel
 from reef.processes import is_alive, start_time
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="read from /proc")
@@ -38,6 +39,26 @@ def test_a_connection_belongs_to_the_user_of_its_other_end_and_to_nobody_when_th
 
 def test_a_connection_that_is_not_there_has_no_owner() -> None:
     assert connection_owner(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_the_kernel_says_of_one_connection_what_its_tables_say(family: socket.AddressFamily) -> None:
+    with socket.socket(socket.AF_INET6) as listening, socket.socket(family) as client:
+        listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind(("::", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        client.connect(("127.0.0.1" if family == socket.AF_INET else "::ffff:127.0.0.1", port))
+        server, peer = listening.accept()
+        with server:
+            said = ask_kernel(peer[:2], server.getsockname()[:2])
+            assert said == (os.getuid(), os.fstat(client.fileno()).st_ino)
+            assert listed_owner(peer[:2], server.getsockname()[:2]) == SocketOwner(*said)
+
+
+def test_a_listener_on_the_port_of_a_connection_that_is_gone_is_not_taken_for_it() -> None:
+    with bind("127.0.0.1", 0) as listening:
+        assert ask_kernel(("127.0.0.1", listening.getsockname()[1]), ("127.0.0.1", 9)) is None
 
 
 def test_the_holder_of_a_port_is_named_by_pid_and_command() -> None:

@@ -26,7 +26,7 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[error first]]           a 200 stream whose first event is an error
     [[error after 3]]         an error event after that many chunks
     [[usage last|before|every|none]]   where the usage stands; without it: last, when the call asked for it
-    [[framing crlf|tight|comments|lines|torn|open]]   other legal ways to write the same events
+    [[framing cr|crlf|tight|comments|lines|torn|open]]   other legal ways to write the same events
     [[stream anyway]]         an event stream although none was asked for
     [[extra]]                 fields that nobody knows
     [[close]]                 close the connection after the reply without saying so

@@ -143,7 +143,8 @@ class Gateway:
         except TooLarge as error:
             return refusal(dialect, problem_of(error))
         except asyncio.CancelledError:
-            if not running.cut:
+            # Where the reply has begun the connection is closed already, and an error would stand in its middle.
+            if not running.cut or running.client_gone:
                 raise
             running.take_over()
             return refusal(dialect, _STOPPING)

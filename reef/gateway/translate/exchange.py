@@ -77,6 +77,10 @@ class StreamTranslator:
         """All events of the client's for a reply that came as one body although a stream was asked for."""
         return self._flow.tell(self._reader.whole(reply))
 
+    def unreadable(self) -> list[Json]:
+        """The client's events for one of the upstream's that is no JSON object: what it said is lost."""
+        return self._flow.tell([Failure("a part of the model server's stream could not be read")])
+
     def done(self) -> list[Json]:
         """The client's last events when the upstream has said `[DONE]` or has closed; none when its reply is not whole,
         or when they have been given."""
@@ -114,7 +118,8 @@ class StreamBridge:
 
     def finish(self) -> bytes:
         """The same for the end of the upstream's stream."""
-        rest = b"".join(self._take(event) for event in self._events.finish())
+        # An event that no blank line has ended may be half of one: then the stream was cut, not spoilt.
+        rest = b"".join(self._take(event) for event in self._events.finish() if _value(event.data.strip()) is not None)
         return rest + self._framed(self._translator.done())
 
     def whole(self, reply: Json) -> bytes:
@@ -142,13 +147,16 @@ class StreamBridge:
         return self.ended or self.failure is not None
 
     def _take(self, event: Event) -> bytes:
-        if event.data.strip() == _DONE:
+        data = event.data.strip()
+        if data == _DONE:
             return self._framed(self._translator.done())
-        try:
-            value = exact(event.data)
-        except (ValueError, RecursionError):
+        if not data:
+            # Some servers keep a connection alive with events of no content.
             return b""
-        return self._framed(self._translator.take(value, event.name)) if isinstance(value, dict) else b""
+        value = _value(data)
+        if value is None:
+            return self._framed(self._translator.unreadable())
+        return self._framed(self._translator.take(value, event.name))
 
     def _framed(self, events: list[Json]) -> bytes:
         framed = b"".join(frame(self._client, event) for event in events)
@@ -156,6 +164,15 @@ class StreamBridge:
             self._closed = True
             framed += b"data: " + _DONE + b"\n\n"
         return framed
+
+
+def _value(data: bytes) -> Json | None:
+    """The object that an event's data is; None when it is none."""
+    try:
+        value = exact(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def frame(dialect: str, event: Json) -> bytes:

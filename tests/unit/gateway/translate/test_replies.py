@@ -315,3 +315,30 @@ def test_half_an_event_at_the_close_is_a_cut_stream_and_no_unreadable_one() -> N
     bridge = exchange(MESSAGES, CHAT, asked(MESSAGES, stream=True)).bridge()
     bridge.feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\ndata: {"choices":[{"ind')
     assert bridge.finish() == b"" and not bridge.over
+
+
+@pytest.mark.parametrize("names", [{}, {"id": ""}, {"id": "same"}], ids=["no id", "an empty id", "one id for all"])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_items_of_a_response_that_their_names_do_not_tell_apart_are_all_told(
+    names: dict[str, str], streaming: bool
+) -> None:
+    items: list[dict[str, Any]] = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "thought"}], **names},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "said"}], **names},
+        {"type": "function_call", "name": "f", "arguments": '{"a":1}', **names},
+    ]
+    whole = {"status": "completed", "output": items, "usage": {"input_tokens": 1, "output_tokens": 1}}
+    if streaming:
+        done = [
+            {"type": "response.output_item.done", "output_index": index, "item": item}
+            for index, item in enumerate(items)
+        ]
+        events = told(MESSAGES, RESPONSES, [*done, {"type": "response.completed", "response": whole}])
+        found = [block["type"] for block in blocks(events)]
+        said = json.dumps(events)
+    else:
+        reply = exchange(MESSAGES, RESPONSES, asked(MESSAGES)).reply(whole)
+        found = [block["type"] for block in reply["content"]]
+        said = json.dumps(reply)
+    assert found == ["thinking", "text", "tool_use"]
+    assert said.count("thought") == said.count("said") == 1

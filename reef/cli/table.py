@@ -137,6 +137,7 @@ TOPICS: dict[str, str] = {
     "config": "settings, their files and their order",
     "exit-codes": "what each exit status means",
     "formats": "what is printed where, and --json",
+    "clients": "how any program calls its model through reef",
     "providers": "which models can answer, and whose keys they need",
     "recipes": "how a scenario learns",
     "adapters": "how a coding agent is described",

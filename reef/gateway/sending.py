@@ -25,6 +25,7 @@ from reef.gateway.lenient import dump
 from reef.gateway.translate import (
     UPSTREAM_HEADERS,
     CannotCarry,
+    Compat,
     Exchange,
     choices,
     exact,
@@ -81,7 +82,8 @@ def translated_request(
         raise UpstreamFailed(
             f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
         )
-    exchange, written = _not_too_deep(lambda: _exchange(dialect.name, ways, _object(body), receipt))
+    compat = Compat(effort=engine.takes_effort)
+    exchange, written = _not_too_deep(lambda: _exchange(dialect.name, ways, _object(body), receipt, compat))
     upstream = exchange.upstream
     own = {**UPSTREAM_HEADERS.get(upstream, {}), **engine.headers(upstream)}
     left = {"tools_left_out": list(exchange.tools_left), "fields_left_out": list(exchange.fields_left)}
@@ -92,13 +94,15 @@ def translated_request(
     return Sending(url, found, written, exchange, {"translated": facts})
 
 
-def _exchange(client: str, ways: list[str], request: dict[str, Any], receipt: str) -> tuple[Exchange, bytes]:
+def _exchange(
+    client: str, ways: list[str], request: dict[str, Any], receipt: str, compat: Compat
+) -> tuple[Exchange, bytes]:
     """The request in the first of `ways` that carries all of it. Raises what the best of them says when none does."""
     created = int(time.time())
     refused: list[CannotCarry] = []
     for upstream in ways:
         try:
-            exchange = translate(client, upstream, request, receipt=receipt, created=created)
+            exchange = translate(client, upstream, request, receipt=receipt, created=created, compat=compat)
             return exchange, dump(exchange.body)
         except CannotCarry as error:
             refused.append(error)

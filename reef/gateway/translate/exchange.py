@@ -12,6 +12,7 @@ from reef.gateway.lenient import dump
 from reef.gateway.named import framed
 from reef.gateway.sse import Event, EventReader
 from reef.gateway.translate import (
+    effort,
     request_from_chat,
     request_from_messages,
     request_from_responses,
@@ -193,7 +194,8 @@ class Exchange:
     tools_left: tuple[str, ...]
     """Tools that are not carried."""
     fields_left: tuple[str, ...]
-    """Fields that reef does not know, which are not carried either."""
+    """Fields that are not carried either: those that reef does not know, and those that the upstream has no place for
+    though they ask for something."""
     setting: Setting
 
     def note(self) -> str:
@@ -237,15 +239,14 @@ def translate(
     compat = compat or Compat()
     read = _READ[client](body)
     hub, unknown = read.hub, list(read.fields_left)
-    if client != CHAT and not compat.effort:
-        hub.pop("reasoning_effort", None)
+    unknown += effort.settle(client, upstream, hub, body, compat)
     try:
         if upstream == CHAT:
             found = request_to_chat.write(hub, compat)
         else:
             write = request_to_messages.write if upstream == MESSAGES else request_to_responses.write
             found, more = write(hub)
-            unknown += more
+            unknown += [CLIENT_NAMES[client].get(name, name) for name in more]
     except CannotCarry as error:
         raise CannotCarry(CLIENT_NAMES[client].get(error.field, error.field), error.why) from None
     if not isinstance(found.get("model"), str):

@@ -23,7 +23,7 @@ async def test_the_setting_decides_whether_an_effort_reaches_the_upstream_and_th
         inference = InferenceSection(
             upstream_url=upstream.engine.base_url,
             upstream_api="openai",
-            upstream_effort=setting,  # type: ignore[arg-type]
+            upstream_effort=setting,
         )
         engine = build(Settings(inference=inference), paths)
         async with serving(tmp_path, engine=engine) as reef:

@@ -135,9 +135,10 @@ async def _call(target: Target, stream: bool, run: Run, data: bytes, connection:
     if b" 200 " not in head[:20]:
         raise RuntimeError(f"{target.name}: {head.decode()}")
     run.first_bytes.append(time.perf_counter() - start)
-    if b"content-length" in head:
-        length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        await reader.readexactly(length)
+    # From the line's start: litellm passes on the server's length as `llm_provider-content-length`.
+    _, found, rest = head.partition(b"\r\ncontent-length: ")
+    if found:
+        await reader.readexactly(int(rest.partition(b"\r\n")[0]))
     else:
         events = await _read_pieces(reader, run.gaps)
         if stream and events < EVENTS:

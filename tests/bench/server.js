@@ -37,12 +37,15 @@ function stream(response) {
 }
 
 const server = http.createServer((request, response) => {
-  let front = "";
-  request.on("data", (piece) => { if (front.length < 200) front += piece.toString("latin1", 0, 200); });
+  const pieces = [];
+  request.on("data", (piece) => pieces.push(piece));
   request.on("end", () => {
+    const body = Buffer.concat(pieces);
+    // Clients write `stream` before the messages or after them; looking through those would cost more than the answer.
+    const ends = body.toString("latin1", 0, 200) + body.toString("latin1", Math.max(0, body.length - 200));
     if (request.url.endsWith("/models")) return whole(response, 200, models);
     if (!request.url.endsWith("/chat/completions")) return whole(response, 404, '{"error":{"message":"no such route"}}');
-    return front.slice(0, 200).includes('"stream":true') ? stream(response) : whole(response, 200, reply);
+    return /"stream": ?true/.test(ends) ? stream(response) : whole(response, 200, reply);
   });
 });
 server.keepAliveTimeout = 0;

@@ -111,7 +111,7 @@ class Server:
         """An embedding, a picture, a voice: bytes that depend on the request."""
 
         async def answer(request: web.Request, raw: bytes, number: int) -> tuple[web.StreamResponse, str]:
-            body = json.loads(raw)
+            body = {} if request.content_type == "multipart/form-data" else json.loads(raw)
             if body.get("model") == "missing":
                 return _error(request, 404, "the model `missing` does not exist", "not_found"), "complete"
             await asyncio.sleep(body.get("slow", 0))

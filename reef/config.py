@@ -73,6 +73,8 @@ class InferenceSection(_Section):
     """The one protocol that the upstream speaks; `auto` asks it which ones it does."""
     upstream_spellings: Literal["as-sent", "older"] = "as-sent"
     """`older`: chat's role `developer` and `max_completion_tokens` reach it as `system` and `max_tokens`."""
+    upstream_effort: Literal["left-out", "carried"] = "left-out"
+    """`carried`: the effort of reasoning that Claude Code and Codex send reaches it in a translated call."""
     multimodal_url: str | None = None
     """Address that answers embeddings, images, speech and decisions; without it the upstream does."""
     multimodal_api_key: SecretStr | None = None

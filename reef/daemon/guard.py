@@ -111,7 +111,7 @@ class Guard:
         self._check_owner(request, caller)
         if route is not None:
             self._door.check(caller, route.access, route.session)
-        _check_body(request)
+        _check_body(request, form=route is not None and route.form)
         request[CALLER] = caller
         return await handler(request)
 
@@ -164,13 +164,15 @@ def _is_foreign(transport: asyncio.Transport) -> bool:
     return owner is None or owner.inode == 0 or owner.uid not in (0, os.getuid())
 
 
-def _check_body(request: web.Request) -> None:
+def _check_body(request: web.Request, form: bool) -> None:
     length = request.content_length
     if length is not None and length > MAX_BODY:
         raise TooLarge(f"the body has {length} bytes, the limit is {MAX_BODY}")
     if not request.body_exists or length == 0:
         return
     kind = request.content_type
+    if form and kind == "multipart/form-data":
+        return
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise UnsupportedContent("the body must be JSON by its content type", "-H 'Content-Type: application/json'")
 

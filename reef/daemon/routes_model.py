@@ -23,8 +23,6 @@ from reef.gateway.dialects import (
 )
 from reef.records.writer import RecordingFailed
 
-_IMAGES = ("generations", "edits", "variations")
-
 
 async def chat_completions(request: web.Request) -> web.StreamResponse:
     """`POST /v1/chat/completions`: a new scenario name makes the scenario, visibly."""
@@ -81,12 +79,19 @@ async def images(request: web.Request) -> web.StreamResponse:
     return await _pass(request, "/images")
 
 
-async def images_of_kind(request: web.Request) -> web.StreamResponse:
-    """`POST /v1/images/generations`, `…/edits`, `…/variations`, unrecorded."""
-    kind = request.match_info["kind"]
-    if kind not in _IMAGES:
-        raise NotFound(f"there is no route {request.path[:200]}", "reef --help")
-    return await _pass(request, f"/images/{kind}")
+async def images_generations(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/images/generations`, unrecorded."""
+    return await _pass(request, "/images/generations")
+
+
+async def images_edits(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/images/edits`, unrecorded."""
+    return await _pass(request, "/images/edits")
+
+
+async def images_variations(request: web.Request) -> web.StreamResponse:
+    """`POST /v1/images/variations`, unrecorded."""
+    return await _pass(request, "/images/variations")
 
 
 async def speech(request: web.Request) -> web.StreamResponse:
@@ -137,8 +142,8 @@ async def _scenario(request: web.Request) -> Scenario:
     return scenario
 
 
-def _route(method: str, path: str, handler: Handler) -> Route:
-    return Route(method, path, handler, Access.OPEN, session=True, in_path=True)
+def _route(method: str, path: str, handler: Handler, form: bool = False) -> Route:
+    return Route(method, path, handler, Access.OPEN, session=True, in_path=True, form=form)
 
 
 ROUTES = [
@@ -151,7 +156,9 @@ ROUTES = [
     _route("GET", "/v1/models/{name:.+}", model),
     _route("POST", "/v1/embeddings", embeddings),
     _route("POST", "/v1/images", images),
-    _route("POST", "/v1/images/{kind}", images_of_kind),
+    _route("POST", "/v1/images/generations", images_generations),
+    _route("POST", "/v1/images/edits", images_edits, form=True),
+    _route("POST", "/v1/images/variations", images_variations, form=True),
     _route("POST", "/v1/audio/speech", speech),
     _route("POST", "/v1/decisions", decisions),
     _route("HEAD", "/", root),

@@ -29,6 +29,9 @@ class Route:
     """Whether a session token opens it."""
     in_path: bool = False
     """Whether `/s/<scenario>` may stand in front."""
+    form: bool = False
+    """Whether its body may be a form with files. A page can send one unasked, so nothing but the checks of origin and
+    site keeps pages away."""
 
 
 ROUTE_OF: dict[Any, Route] = {}

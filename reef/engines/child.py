@@ -67,6 +67,10 @@ class ChildEngine(ABC):
         return False
 
     @property
+    def takes_effort(self) -> bool:
+        return False
+
+    @property
     def breaks_off(self) -> bool:
         return False
 

@@ -156,8 +156,8 @@ def build(settings: Settings, paths: Paths, on_change: OnChange | None = None) -
         raise ConfigError(f"{what} but no address", "--inference.upstream-url http://127.0.0.1:11434")
     variable = key_env or provider_variable(url)
     key = secret or (os.environ.get(variable) if variable else None)
-    older = inference.upstream_spellings == "older"
-    return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api], older)
+    older, effort = inference.upstream_spellings == "older", inference.upstream_effort == "carried"
+    return UpstreamEngine(url, model, key, on_change, key_env, SPOKEN[inference.upstream_api], older, effort)
 
 
 def _litellm(settings: Settings, key: str | None, on_change: OnChange | None) -> Engine:

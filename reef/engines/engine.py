@@ -60,6 +60,10 @@ class Engine(Protocol):
         """Whether it refuses the newer words of chat: role `developer`, `max_completion_tokens`."""
 
     @property
+    def takes_effort(self) -> bool:
+        """Whether it takes an effort of reasoning with a model that may not reason; many servers refuse it."""
+
+    @property
     def breaks_off(self) -> bool:
         """Whether it breaks replies off when new weights are loaded, so that they are to be asked for again."""
 

@@ -81,10 +81,12 @@ class UpstreamEngine:
         key_variable: str | None = None,
         dialects: Collection[str] | None = None,
         older_spellings: bool = False,
+        takes_effort: bool = False,
     ) -> None:
         """`key` is sent to this address and nowhere else; `key_variable` is where the person said that it stands.
 
         `dialects` are the wire formats it speaks; None: it is asked. `older_spellings`: it refuses chat's newer words.
+        `takes_effort`: a translated call may name an effort of reasoning.
         Raises ConfigError when `url` is not an address.
         """
         parts = base_address(url)
@@ -103,6 +105,7 @@ class UpstreamEngine:
         hold_address(route.proxy)
         self._missing = key_variable if key_variable and not key else None
         self.older_spellings = older_spellings
+        self.takes_effort = takes_effort
         self._dialects = frozenset(dialects) if dialects is not None else None
         self._asking: asyncio.Task[frozenset[str] | None] | None = None
         self._asked_in_vain = -ASK_AGAIN_S

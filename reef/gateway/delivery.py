@@ -21,6 +21,7 @@ from reef.gateway.streaming import StreamCopy
 from reef.records.calls import Settlement, State
 from reef.text import one_line
 
+FAULT = Problem(500, "reef failed inside this call (hint: reef logs)", hint="reef logs")
 STOPPING = Problem(503, "reef is stopping; the reply ends here", code="stopping")
 
 
@@ -76,10 +77,17 @@ class Delivery:
 
     async def stopped(self) -> web.StreamResponse:
         """Tell the client that reef is ending; the record is `partial`."""
+        return await self._given_up(STOPPING, "partial")
+
+    async def faulted(self) -> web.StreamResponse:
+        """Tell the client of a fault of reef's own; the record is `failed`."""
+        return await self._given_up(FAULT, "failed")
+
+    async def _given_up(self, problem: Problem, state: State) -> web.StreamResponse:
         if self.response is None:
-            return await self._error(STOPPING, "partial")
-        await self.settle(self.end("partial", self.said(), STOPPING.message))
-        return await self.break_off(STOPPING)
+            return await self._error(problem, state)
+        await self.settle(self.end(state, self.said(), problem.message))
+        return await self.break_off(problem)
 
     def client_gone(self) -> None:
         """Settle the record as `cancelled` with what was said so far; nobody is left to wait for it."""

@@ -117,7 +117,10 @@ class Fold(Protocol):
         """Take the next bytes as they came; cheap, nothing is parsed yet."""
 
     pending: int
-    """Bytes taken but not parsed yet."""
+    """Bytes taken whose text `catch_up` has not told yet."""
+
+    def keep_up(self) -> None:
+        """Parse what has come, without telling it: that stays for `catch_up`."""
 
     def catch_up(self) -> bytes:
         """Parse what is pending. Returns the text said since the last time, as UTF-8."""

@@ -73,7 +73,7 @@ def words(texts: Iterator[str]) -> tuple[int, int]:
     for text in texts:
         left = max(0, _WORDS_IN - size)
         size += len(text)
-        found += sum(1 for _ in _WORD.finditer(text[:left]))
+        found += len(_WORD.findall(text, 0, left))
     return found, size
 
 

@@ -27,12 +27,17 @@ class StreamFold(ABC):
         self._pieces.append(piece)
         self.pending += len(piece)
 
-    def catch_up(self) -> bytes:
-        """Parse what is pending. Returns the text said since the last time, as UTF-8."""
-        pieces, self._pieces, self.pending = self._pieces, [], 0
+    def keep_up(self) -> None:
+        """Parse what has come. It stays pending until `catch_up` has told what was said."""
+        pieces, self._pieces = self._pieces, []
         for piece in pieces:
             for event in self._reader.feed(piece):
                 self._take(event)
+
+    def catch_up(self) -> bytes:
+        """Parse what is pending. Returns the text said since the last time, as UTF-8."""
+        self.keep_up()
+        self.pending = 0
         said, self._said = self._said, []
         return "".join(said).encode("utf-8", "surrogatepass")
 

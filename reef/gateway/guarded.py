@@ -22,13 +22,17 @@ class GuardedFold:
 
     @property
     def pending(self) -> int:
-        """Bytes taken but not parsed yet."""
+        """Bytes taken whose text `catch_up` has not told yet."""
         return self._fold.pending
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes as they came."""
         if not self._broken:
             self._fold.feed(piece)
+
+    def keep_up(self) -> None:
+        """Parse what has come, without telling it."""
+        self._guarded(self._fold.keep_up, None)
 
     def catch_up(self) -> bytes:
         """Parse what is pending. Returns the text said since the last time, as UTF-8."""

@@ -43,6 +43,8 @@ _NOT_FORWARDED = _HOP_BY_HOP | {
 }
 _VENDORS = ("anthropic-", "openai-")
 """Headers that belong to one vendor's protocol begin so."""
+_OF_THE_BYTES = ("content-md5", "digest", "content-digest", "repr-digest")
+"""Headers that say something of the exact bytes of a body."""
 _NOT_RETURNED = _HOP_BY_HOP | {"content-length"}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """What no header can carry; a server that sends it all the same is understood by some clients."""
@@ -66,11 +68,18 @@ def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDic
 
 def translated(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDict[str]:
     """The same for a call in another dialect than the client's, whose own words mean nothing there."""
-    found = forwarded(headers, {})
+    found = rewritten(forwarded(headers, {}))
     for name in [name for name in found if name.lower().startswith(_VENDORS)]:
         found.popall(name, None)
     found["content-type"] = "application/json"
     found.update(own)
+    return found
+
+
+def rewritten(found: CIMultiDict[str]) -> CIMultiDict[str]:
+    """The headers `found` of a body that is sent on in other bytes than those in which it came."""
+    for name in _OF_THE_BYTES:
+        found.popall(name, None)
     return found
 
 

@@ -8,6 +8,7 @@ when its end is on disk too.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -43,6 +44,8 @@ from reef.gateway.whole import deliver_estimate, deliver_folded, deliver_whole, 
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
+
+log = logging.getLogger("reef.gateway")
 
 ENGINE_WAIT_S = 60.0
 """How long a call waits for an engine that is still starting."""
@@ -111,6 +114,10 @@ class Gateway:
                 raise
             running.take_over()
             return await delivery.stopped()
+        except Exception:
+            # The edge of a call: whatever reef does wrong, the client gets an answer and the record an end.
+            log.exception("a call could not be answered")
+            return await delivery.faulted()
         finally:
             self._calls.leave(running)
             self.unrecorded += delivery.response is not None and not delivery.recorded
@@ -136,7 +143,8 @@ class Gateway:
         except TooLarge as error:
             return refusal(dialect, problem_of(error))
         except asyncio.CancelledError:
-            if not running.cut:
+            # Where the reply has begun the connection is closed already, and an error would stand in its middle.
+            if not running.cut or running.client_gone:
                 raise
             running.take_over()
             return refusal(dialect, _STOPPING)

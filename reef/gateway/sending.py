@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import yarl
 from aiohttp import web
@@ -25,6 +25,7 @@ from reef.gateway.lenient import dump
 from reef.gateway.translate import (
     UPSTREAM_HEADERS,
     CannotCarry,
+    Compat,
     Exchange,
     choices,
     exact,
@@ -39,6 +40,7 @@ _WITHOUT_MINTED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     MESSAGES: without_minted_thinking,
     RESPONSES: without_minted_reasoning,
 }
+T = TypeVar("T")
 _NEWER_WORDS = (b"developer", b"max_completion_tokens")
 
 
@@ -60,12 +62,23 @@ def as_it_came(engine: Engine, dialect: Dialect, request: web.Request, body: byt
     url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
     found = headers.forwarded(request.headers, engine.headers(dialect.name))
     if dialect.name in _WITHOUT_MINTED and holds_minted(body):
-        sent = _changed(body, _WITHOUT_MINTED[dialect.name])
-        return Sending(url, found, sent, notes={} if sent is body else {"own_reasoning_left_out": True})
+        return _with(url, found, body, _WITHOUT_MINTED[dialect.name], "own_reasoning_left_out")
     if engine.older_spellings and dialect.name == CHAT and any(word in body for word in _NEWER_WORDS):
-        sent = _changed(body, older_spellings)
-        return Sending(url, found, sent, notes={} if sent is body else {"older_spellings": True})
+        return _with(url, found, body, older_spellings, "older_spellings")
     return Sending(url, found, body)
+
+
+def _with(
+    url: yarl.URL,
+    found: CIMultiDict[str],
+    body: bytes,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    note: str,
+) -> Sending:
+    sent = _changed(body, change)
+    return (
+        Sending(url, found, body) if sent is body else Sending(url, headers.rewritten(found), sent, notes={note: True})
+    )
 
 
 def translated_request(
@@ -80,7 +93,8 @@ def translated_request(
         raise UpstreamFailed(
             f"the model server at {engine.base_url} does not speak {dialect.name}, only {', '.join(sorted(spoken))}"
         )
-    exchange = _exchange(dialect.name, ways, _object(body), receipt)
+    compat = Compat(effort=engine.takes_effort)
+    exchange, written = _not_too_deep(lambda: _exchange(dialect.name, ways, _object(body), receipt, compat))
     upstream = exchange.upstream
     own = {**UPSTREAM_HEADERS.get(upstream, {}), **engine.headers(upstream)}
     left = {"tools_left_out": list(exchange.tools_left), "fields_left_out": list(exchange.fields_left)}
@@ -88,16 +102,19 @@ def translated_request(
     # The query is the client's dialect's (`?beta=true`), and so are some of the headers.
     url = yarl.URL(engine.url(ROUTE_OF[upstream]), encoded=True)
     found = headers.translated(request.headers, own)
-    return Sending(url, found, dump(exchange.body), exchange, {"translated": facts})
+    return Sending(url, found, written, exchange, {"translated": facts})
 
 
-def _exchange(client: str, ways: list[str], request: dict[str, Any], receipt: str) -> Exchange:
+def _exchange(
+    client: str, ways: list[str], request: dict[str, Any], receipt: str, compat: Compat
+) -> tuple[Exchange, bytes]:
     """The request in the first of `ways` that carries all of it. Raises what the best of them says when none does."""
     created = int(time.time())
     refused: list[CannotCarry] = []
     for upstream in ways:
         try:
-            return translate(client, upstream, request, receipt=receipt, created=created)
+            exchange = translate(client, upstream, request, receipt=receipt, created=created, compat=compat)
+            return exchange, dump(exchange.body)
         except CannotCarry as error:
             refused.append(error)
     raise refused[0]
@@ -106,7 +123,7 @@ def _exchange(client: str, ways: list[str], request: dict[str, Any], receipt: st
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = exact(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise InvalidInput("the request's body is not a JSON object")
@@ -115,6 +132,18 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _changed(body: bytes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
     """`body` after `change`; itself, byte for byte, where that changes nothing."""
-    request = _object(body)
-    found = change(request)
-    return body if found is request else dump(found)
+
+    def write() -> bytes:
+        request = _object(body)
+        found = change(request)
+        return body if found is request else dump(found)
+
+    return _not_too_deep(write)
+
+
+def _not_too_deep(write: Callable[[], T]) -> T:
+    """What `write` makes of a request. Raises InvalidInput for one that can be read and is too deep to be written."""
+    try:
+        return write()
+    except RecursionError:
+        raise InvalidInput("the request's body is nested too deep") from None

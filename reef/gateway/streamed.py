@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Protocol
 
 import aiohttp
@@ -22,6 +23,9 @@ from reef.records.calls import State
 _NO_END = "the stream ended without its last event"
 _TURN_BYTES = 16 * 1024
 """What is copied and looked at in one turn of the loop; a piece of a fast stream may hold thousands of events."""
+
+_AFTER_THE_END_S = 0.2
+"""How long an upstream that has said its end may take to end its body too, so that its connection is used again."""
 
 
 class Bridge(Protocol):
@@ -54,27 +58,8 @@ async def deliver_stream(
     Raises ClientGone, BrokenOff.
     """
     delivery.stream = copy
-    held = Held() if delivery.asks_again else None
-    if held is None:
-        await delivery.begin(reply.status, found)
     try:
-        while piece := await reply.content.readany():
-            delivery.recording.first_byte_came()
-            if held is not None:
-                if not (piece := held.take(piece)):
-                    continue
-                held = None
-                await delivery.begin(reply.status, found)
-            for part in _turns(piece):
-                await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
-                if len(piece) > _TURN_BYTES:
-                    # The other streams' events come first: they are few.
-                    await asyncio.sleep(0)
-        if held is not None:
-            await delivery.begin(reply.status, found)
-            await _pass_on(delivery, copy, held.rest() if bridge is None else bridge.feed(held.rest()), bridge)
-        if bridge is not None:
-            await _pass_on(delivery, copy, bridge.finish(), bridge)
+        await _read(delivery, reply, copy, found, bridge)
     except ClientGone:
         raise
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -87,7 +72,50 @@ async def deliver_stream(
         return await _broken(delivery, _NO_END, "partial")
     if not delivery.recording.settled:
         await _settle(delivery, _facts(copy, bridge))
-    return await delivery.finish()
+    response = await delivery.finish()
+    if bridge is not None:
+        await _drain(reply)
+    return response
+
+
+async def _read(
+    delivery: Delivery,
+    reply: aiohttp.ClientResponse,
+    copy: StreamCopy,
+    found: CIMultiDict[str],
+    bridge: Bridge | None,
+) -> None:
+    """Send `reply` on until its body ends, or until a bridge has told the client an end."""
+    held = Held() if delivery.asks_again else None
+    if held is None:
+        await delivery.begin(reply.status, found)
+    while piece := await reply.content.readany():
+        delivery.recording.first_byte_came()
+        if held is not None:
+            if not (piece := held.take(piece)):
+                continue
+            held = None
+            await delivery.begin(reply.status, found)
+        for part in _turns(piece):
+            await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
+            if bridge is not None and bridge.over:
+                return
+            if len(piece) > _TURN_BYTES:
+                # The other streams' events come first: they are few.
+                await asyncio.sleep(0)
+    if held is not None:
+        await delivery.begin(reply.status, found)
+        await _pass_on(delivery, copy, held.rest() if bridge is None else bridge.feed(held.rest()), bridge)
+    if bridge is not None:
+        await _pass_on(delivery, copy, bridge.finish(), bridge)
+
+
+async def _drain(reply: aiohttp.ClientResponse) -> None:
+    """Read what stands behind a translated stream's end. Nobody waits for it, so whatever goes wrong is nothing."""
+    with suppress(aiohttp.ClientError, OSError):
+        async with asyncio.timeout(_AFTER_THE_END_S):
+            while await reply.content.readany():
+                pass
 
 
 def _turns(piece: bytes) -> Iterator[bytes]:

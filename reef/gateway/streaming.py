@@ -12,6 +12,9 @@ from reef.gateway.sse import EndWatch
 
 FLUSH_EVERY_S = 0.9
 FLUSH_BYTES = 64 * 1024
+PARSE_BYTES = 2 * 1024
+"""What may wait to be parsed. The end of a stream waits for its record, so little may be left to do by then: streams
+that end together would wait for one another."""
 
 
 def watch_of(dialect: Dialect) -> EndWatch:
@@ -29,6 +32,7 @@ class StreamCopy:
         # A key that comes word by word must not be written half by half.
         self._sieve = Sieve()
         self._kept: bytearray | None = bytearray() if keep_raw else None
+        self._unparsed = 0
         self._flushed_at = time.monotonic()
 
     @property
@@ -41,8 +45,12 @@ class StreamCopy:
         self.fold.feed(piece)
         if self._kept is not None:
             self._kept += piece
+        self._unparsed += len(piece)
         if self.fold.pending >= FLUSH_BYTES:
             self._flush(time.monotonic())
+        elif self._unparsed >= PARSE_BYTES:
+            self._unparsed = 0
+            self.fold.keep_up()
 
     def flush_if_due(self) -> None:
         """Flush what has come, when there is something and the last flush is long enough ago."""
@@ -52,6 +60,7 @@ class StreamCopy:
 
     def _flush(self, now: float) -> None:
         self._flushed_at = now
+        self._unparsed = 0
         said = self._sieve.feed(self.fold.catch_up())
         if not self._recording.settled:
             self._recording.flush(said)

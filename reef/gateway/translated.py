@@ -37,8 +37,8 @@ async def deliver_translated(
 
     Raises ClientGone, BrokenOff.
     """
-    found = headers.returned(reply.headers)
-    for name in ("content-encoding", "etag", "content-md5", "digest"):
+    found = headers.rewritten(headers.returned(reply.headers))
+    for name in ("content-encoding", "etag"):
         found.popall(name, None)
     if 200 <= reply.status < 300 and delivery.asked.stream:
         found["content-type"] = "text/event-stream; charset=utf-8"

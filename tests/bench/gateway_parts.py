@@ -1,6 +1,6 @@
-"""The processes of the gateway's bench: a stub that answers at once, and the floor, a bare relay with one durable row.
+"""The floor of the gateway's bench: a bare relay that logs what it relays and waits for one durable row a call.
 
-`python -m tests.bench.gateway_parts stub` and `… floor UPSTREAM DATABASE` print `listening http://127.0.0.1:PORT`.
+`python -m tests.bench.gateway_parts UPSTREAM DATABASE JOURNAL SYNCHRONOUS` prints `listening http://127.0.0.1:PORT`.
 """
 
 from __future__ import annotations
@@ -15,84 +15,29 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-EVENTS = 100
-GAP_S = 0.005
-_TEXT = "the quick brown fox " * 30
-REPLY = (
-    b'{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":'
-    b'{"role":"assistant","content":"' + _TEXT.encode() + b'"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,'
-    b'"completion_tokens":200,"total_tokens":1100,"prompt_tokens_details":{"cached_tokens":0}}}'
-)
-EVENT = (
-    b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m",'
-    b'"choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}\n\n'
-)
-LAST = EVENT.replace(b'{"content":"word "}', b"{}").replace(b"null}", b'"stop"}') + b"data: [DONE]\n\n"
-
-
-class Stub(asyncio.Protocol):
-    """Answers every request with the same bytes; streams `EVENTS` events, `GAP_S` apart, when asked to."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
-        self.data = b""
-
-    def data_received(self, data: bytes) -> None:
-        self.data += data
-        head, found, body = self.data.partition(b"\r\n\r\n")
-        if not found:
-            return
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
-        if len(body) < length:
-            return
-        self.data = b""
-        if b'"stream":true' in body[:200]:
-            self.transport.write(
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-            )
-            self._tick(0)
-        else:
-            self.transport.write(
-                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY) + REPLY
-            )
-
-    def _tick(self, number: int) -> None:
-        if self.transport.is_closing():
-            return
-        if number == EVENTS:
-            self.transport.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(LAST), LAST))
-            return
-        self.transport.write(b"%x\r\n%b\r\n" % (len(EVENT), EVENT))
-        asyncio.get_running_loop().call_later(GAP_S, self._tick, number + 1)
-
-
-async def run_stub() -> None:
-    """Serve until ended."""
-    server = await asyncio.get_running_loop().create_server(Stub, "127.0.0.1", 0)
-    say(server.sockets[0].getsockname()[1])
-    await asyncio.Event().wait()
-
 
 class Log:
     """One durable row a call: a thread that commits what is waiting as one group."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, journal: str, synchronous: str) -> None:
         self.queue: queue.SimpleQueue[tuple[Any, asyncio.Future[None]]] = queue.SimpleQueue()
         self.path = path
+        self.settings = {"journal_mode": journal, "synchronous": synchronous}
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         connection = sqlite3.connect(self.path, isolation_level=None)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("CREATE TABLE calls (id INTEGER PRIMARY KEY, status INTEGER, request BLOB, response BLOB)")
+        for name, value in self.settings.items():
+            connection.execute(f"PRAGMA {name}={value}")
+        columns = "id INTEGER PRIMARY KEY, status INTEGER, streaming INTEGER, request BLOB, response BLOB"
+        connection.execute(f"CREATE TABLE calls ({columns})")
         while True:
             group = [self.queue.get()]
             while not self.queue.empty():
                 group.append(self.queue.get())
             connection.execute("BEGIN IMMEDIATE")
             for row, _ in group:
-                connection.execute("INSERT INTO calls (status, request, response) VALUES (?, ?, ?)", row)
+                connection.execute("INSERT INTO calls (status, streaming, request, response) VALUES (?, ?, ?, ?)", row)
             connection.execute("COMMIT")
             group[0][1].get_loop().call_soon_threadsafe(_resolve, [future for _, future in group])
 
@@ -109,9 +54,8 @@ def _resolve(futures: list[asyncio.Future[None]]) -> None:
             future.set_result(None)
 
 
-async def run_floor(upstream: str, database: str) -> None:
+async def run_floor(upstream: str, log: Log) -> None:
     """A relay of a few dozen lines: every byte passed on and logged, the end held back until the row is durable."""
-    log = Log(database)
     session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), auto_decompress=False)
 
     async def chat(request: web.Request) -> web.StreamResponse:
@@ -123,7 +67,7 @@ async def run_floor(upstream: str, database: str) -> None:
             kept = {"content-type": reply.headers["content-type"]}
             if reply.content_length is not None:
                 answer = await reply.read()
-                await log.write(reply.status, body, answer)
+                await log.write(reply.status, 0, body, answer)
                 return web.Response(status=reply.status, body=answer, headers=kept)
             response = web.StreamResponse(status=reply.status, headers=kept)
             await response.prepare(request)
@@ -131,7 +75,7 @@ async def run_floor(upstream: str, database: str) -> None:
             async for piece in reply.content.iter_any():
                 pieces.append(piece)
                 await response.write(piece)
-            await log.write(reply.status, body, b"".join(pieces))
+            await log.write(reply.status, 1, body, b"".join(pieces))
             await response.write_eof()
             return response
 
@@ -140,14 +84,9 @@ async def run_floor(upstream: str, database: str) -> None:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    say(runner.addresses[0][1])
+    print(f"listening http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
     await asyncio.Event().wait()
 
 
-def say(port: int) -> None:
-    """Tell the bench where this process listens."""
-    print(f"listening http://127.0.0.1:{port}", flush=True)
-
-
 if __name__ == "__main__":
-    asyncio.run(run_stub() if sys.argv[1] == "stub" else run_floor(sys.argv[2], sys.argv[3]))
+    asyncio.run(run_floor(sys.argv[1], Log(*sys.argv[2:5])))

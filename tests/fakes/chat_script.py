@@ -135,6 +135,8 @@ class Script:
         data = "[DONE]" if event is None else encoded(event).decode()
         if self.framing == "crlf":
             return [f"data: {data}\r\n\r\n".encode()]
+        if self.framing == "cr":
+            return [f"data: {data}\r\r".encode()]
         if self.framing == "tight":
             return [f"data:{data}\n\n".encode()]
         if self.framing == "comments":

@@ -26,7 +26,7 @@ and may be joined (`[[slow 2s]] [[paced 50 20ms]]`):
     [[error first]]           a 200 stream whose first event is an error
     [[error after 3]]         an error event after that many chunks
     [[usage last|before|every|none]]   where the usage stands; without it: last, when the call asked for it
-    [[framing crlf|tight|comments|lines|torn|open]]   other legal ways to write the same events
+    [[framing cr|crlf|tight|comments|lines|torn|open]]   other legal ways to write the same events
     [[stream anyway]]         an event stream although none was asked for
     [[extra]]                 fields that nobody knows
     [[close]]                 close the connection after the reply without saying so
@@ -111,7 +111,7 @@ class Server:
         """An embedding, a picture, a voice: bytes that depend on the request."""
 
         async def answer(request: web.Request, raw: bytes, number: int) -> tuple[web.StreamResponse, str]:
-            body = json.loads(raw)
+            body = {} if request.content_type == "multipart/form-data" else json.loads(raw)
             if body.get("model") == "missing":
                 return _error(request, 404, "the model `missing` does not exist", "not_found"), "complete"
             await asyncio.sleep(body.get("slow", 0))

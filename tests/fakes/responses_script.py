@@ -144,7 +144,7 @@ def named(pieces: list[bytes], event: dict[str, Any] | None) -> list[bytes]:
     """The bytes of an event with its name in front; a last event that is none (`[DONE]`) stays."""
     if event is None or "type" not in event:
         return pieces
-    end = b"\r\n" if b"\r" in pieces[-1] else b"\n"
+    end = b"\r" if pieces[-1].endswith(b"\r\r") else b"\r\n" if b"\r" in pieces[-1] else b"\n"
     line = b"event: " + event["type"].encode() + end
     if pieces[0].startswith(b": keep alive"):
         return [pieces[0].replace(b"event: message\n", line), *pieces[1:]]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.gateway.serving import DIALECTS, PATHS, asking, serving
 
-FRAMINGS = ["", "crlf", "tight", "comments", "lines", "torn", "open"]
+FRAMINGS = ["", "cr", "crlf", "tight", "comments", "lines", "torn", "open"]
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)

@@ -100,6 +100,28 @@ def test_a_body_that_is_not_json_by_its_type_is_refused_and_nothing_is_stored(ho
     assert "made-by-form" not in home.nobody.get("/reef/scenarios").text
 
 
+FORM = {"image": ("a.png", b"\x89PNG\xff", "image/png")}
+TAKES_A_FORM = ("/v1/images/edits", "/v1/images/variations")
+
+
+@pytest.mark.parametrize("headers", BROWSER)
+def test_a_form_of_another_site_is_refused_on_the_routes_that_take_forms_too(
+    home: Home, headers: dict[str, str]
+) -> None:
+    for path in (*TAKES_A_FORM, "/s/made-by-form/v1/images/edits"):
+        assert home.http(**headers).post(path, files=FORM).status_code == 403
+    assert "made-by-form" not in home.nobody.get("/reef/scenarios").text
+
+
+def test_no_other_route_takes_a_form(home: Home) -> None:
+    assert sorted(route.path for route in ROUTES if route.form) == sorted(TAKES_A_FORM)
+    for path in ("/v1/images/generations", "/v1/images", "/v1/embeddings", "/v1/chat/completions", "/reef/report"):
+        assert home.nobody.post(path, files=FORM).status_code == 415
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        reply = home.nobody.post(TAKES_A_FORM[0], content=b"a=1", headers={"content-type": kind})
+        assert reply.status_code == 415
+
+
 def test_only_a_configured_origin_gets_cross_origin_headers(new_home: Callable[..., Home]) -> None:
     home = new_home(flags=[["reef.console-origins", '["https://console.example"]']]).start()
     reply = home.http(origin="https://console.example", **{"sec-fetch-site": "cross-site"}).get("/reef/status")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +47,23 @@ async def test_without_the_route_there_is_an_estimate_that_says_so(tmp_path: Pat
         assert (row["state"], row["trainable"], row["side_call"], row["status"]) == ("complete", 0, 1, 200)
         assert json.loads(row["notes_json"]) == {"estimate": True}
         assert row["receipt"] == reply.headers["x-reef-agent-record-id"]
+
+
+@pytest.mark.parametrize("more", [("/messages/count_tokens",), ()], ids=["counts", "does not"])
+async def test_no_other_host_is_asked(tmp_path: Path, more: tuple[str, ...]) -> None:
+    asked: set[Any] = set()
+    listening = True
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if listening and event in ("socket.connect", "socket.getaddrinfo"):
+            asked.add(arguments[0 if event == "socket.getaddrinfo" else 1][0])
+
+    # A hook stays as long as its process.
+    sys.addaudithook(heard)
+    async with serving(tmp_path, more=more, known=False) as reef:
+        assert (await reef.ask("count", "hello", query="?beta=true")).status == 200
+    listening = False
+    assert asked == {"127.0.0.1"}
 
 
 async def test_an_error_that_is_no_missing_route_reaches_the_client(tmp_path: Path) -> None:

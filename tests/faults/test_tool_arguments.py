@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from reef.engines.upstream import UpstreamEngine
+from tests.fakes.raw_server import DONE, answering, chunk, delta, stream
 from tests.unit.gateway.serving import DIALECTS, serving
 
 CUT = '{"path":"a.txt","content":"abc'
@@ -79,3 +81,15 @@ async def test_doubled_or_short_arguments_are_relayed_untouched_and_flagged_with
         assert json.loads(row["notes_json"]) == {"invalid_arguments": ["bash"]}
         stored = arguments_of(dialect, reef.stored(row))
         assert stored == (raw if isinstance(stored, str) else json.loads(raw))
+
+
+async def test_a_call_behind_an_ordinary_reason_keeps_it_for_the_client_and_in_the_record(tmp_path: Path) -> None:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"a":1}'}}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    sent = stream(delta(role="assistant", tool_calls=[call]), chunk(end), DONE)
+    async with answering(sent) as address, serving(tmp_path, engine=UpstreamEngine(address, "m")) as reef:
+        reply = await reef.ask("chat", "hello", tools=["bash"], stream=True)
+        assert b'tool_calls"' not in reply.body.replace(b'"tool_calls": [', b"")
+        row = (await reef.settled())[0]
+        assert (row["state"], row["finish_reason"], row["trainable"]) == ("complete", "stop", 1)
+        assert reef.stored(row)["choices"][0]["finish_reason"] == "stop"

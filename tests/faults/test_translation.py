@@ -266,6 +266,19 @@ def test_a_cut_tool_call_stays_cut() -> None:
     assert raised[-2]["delta"]["stop_reason"] == "tool_use"
 
 
+def test_stop_is_raised_to_a_tool_call_only_when_every_call_is_whole() -> None:
+    good, bad = piece(0, '{"a":1}', "a", "write"), piece(1, '{"path":"a.txt","cont', "b", "write")
+    for calls, reason, finish in (((good,), "tool_use", "tool_calls"), ((good, bad), "end_turn", "stop")):
+        assert from_chat(MESSAGES, *calls, delta({}, "stop"))[-2]["delta"]["stop_reason"] == reason
+        upstream = [event for event in from_chat(MESSAGES, *calls, delta({}, "stop")) if event["type"] != "ping"]
+        upstream[-2]["delta"]["stop_reason"] = "end_turn"
+        assert told(CHAT, MESSAGES, upstream)[-1]["choices"][0]["finish_reason"] == finish
+        items = from_chat(RESPONSES, *calls, delta({}, "stop"))[-1]["response"]["output"]
+        assert [item["status"] for item in items] == ["completed", "incomplete"][: len(calls)]
+    named = from_chat(MESSAGES, bad, delta({}, "tool_calls"))
+    assert named[-2]["delta"]["stop_reason"] == "tool_use"
+
+
 @pytest.mark.parametrize("place", ["item", "completed"])
 def test_arguments_that_come_only_with_a_closing_event_are_told_once(place: str) -> None:
     empty = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "glob", "arguments": ""}

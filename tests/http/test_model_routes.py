@@ -92,13 +92,17 @@ def test_routes_that_nobody_has_are_501_with_a_hint_and_leave_no_record(home: Ho
 
 def test_the_multimodal_gateway_answers_what_the_upstream_does_not(new_home: Callable[..., Home]) -> None:
     home = new_home(environ={"REEF_MULTIMODAL_API_KEY": "mk-secret"})
-    other = start_upstream(home.folder, "--dialects", "", "--more", "/embeddings,/images/generations")
+    other = start_upstream(home.folder, "--dialects", "", "--more", "/embeddings,/images/generations,/images/edits")
     try:
         home.start(["inference.multimodal-url", other.url])
         for path in ("/v1/embeddings", "/v1/images/generations"):
             reply = home.nobody.post(path, json={"input": "a"})
             assert (reply.status_code, reply.content[:2]) == (200, b"\x00\xff")
             assert other.requests()[-1]["headers"]["authorization"] == "Bearer mk-secret"
+        form = home.nobody.post("/v1/images/edits", files={"image": ("a.png", b"\x89PNG\xff", "image/png")})
+        kind = other.requests()[-1]["headers"]["content-type"]
+        assert (form.status_code, kind) == (200, form.request.headers["content-type"])
+        assert form.content.startswith(b"\x00\xff--") and b"\r\n\r\n\x89PNG\xff\r\n--" in form.content
         assert "mk-secret" not in home.paths.daemon_log.read_text()
         settings = {row["key"]: row["value"] for row in home.person.get("/reef/config").json()["settings"]}
         assert settings["inference.multimodal-api-key"] == "set"

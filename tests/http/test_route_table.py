@@ -22,7 +22,9 @@ MODEL_API = {
     "GET /api/v1/models",
     "POST /v1/embeddings",
     "POST /v1/images",
-    "POST /v1/images/{kind}",
+    "POST /v1/images/generations",
+    "POST /v1/images/edits",
+    "POST /v1/images/variations",
     "POST /v1/audio/speech",
     "POST /v1/decisions",
 }

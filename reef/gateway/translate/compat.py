@@ -16,7 +16,8 @@ class Compat:
     """The limit's name in chat completions: every local server knows the older one, some of OpenAI's models do not."""
     effort: bool = False
     """Carry the effort of reasoning that Claude Code and Codex send with every call. Off, because many servers answer
-    400 to it for a model that does not reason. A chat client's own `reasoning_effort` is always carried."""
+    400 to it for a model that does not reason. A chat client's own `reasoning_effort` is always carried. See
+    `effort.py`."""
 
 
 def older_spellings(request: Json) -> Json:

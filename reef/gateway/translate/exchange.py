@@ -12,6 +12,7 @@ from reef.gateway.lenient import dump
 from reef.gateway.named import framed
 from reef.gateway.sse import Event, EventReader
 from reef.gateway.translate import (
+    effort,
     request_from_chat,
     request_from_messages,
     request_from_responses,
@@ -53,6 +54,8 @@ _WRITERS: dict[str, Callable[[Setting], Writer]] = {
     MESSAGES: MessagesWriter,
 }
 _DONE = b"[DONE]"
+_NOTE_BYTES = 1024
+"""The longest note in a header; the record names everything."""
 
 
 def choices(client: str, upstream: Collection[str]) -> list[str]:
@@ -76,6 +79,10 @@ class StreamTranslator:
     def whole(self, reply: Json) -> list[Json]:
         """All events of the client's for a reply that came as one body although a stream was asked for."""
         return self._flow.tell(self._reader.whole(reply))
+
+    def unreadable(self) -> list[Json]:
+        """The client's events for one of the upstream's that is no JSON object: what it said is lost."""
+        return self._flow.tell([Failure("a part of the model server's stream could not be read")])
 
     def done(self) -> list[Json]:
         """The client's last events when the upstream has said `[DONE]` or has closed; none when its reply is not whole,
@@ -114,7 +121,8 @@ class StreamBridge:
 
     def finish(self) -> bytes:
         """The same for the end of the upstream's stream."""
-        rest = b"".join(self._take(event) for event in self._events.finish())
+        # An event that no blank line has ended may be half of one: then the stream was cut, not spoilt.
+        rest = b"".join(self._take(event) for event in self._events.finish() if _value(event.data.strip()) is not None)
         return rest + self._framed(self._translator.done())
 
     def whole(self, reply: Json) -> bytes:
@@ -142,13 +150,16 @@ class StreamBridge:
         return self.ended or self.failure is not None
 
     def _take(self, event: Event) -> bytes:
-        if event.data.strip() == _DONE:
+        data = event.data.strip()
+        if data == _DONE:
             return self._framed(self._translator.done())
-        try:
-            value = exact(event.data)
-        except (ValueError, RecursionError):
+        if not data:
+            # Some servers keep a connection alive with events of no content.
             return b""
-        return self._framed(self._translator.take(value, event.name)) if isinstance(value, dict) else b""
+        value = _value(data)
+        if value is None:
+            return self._framed(self._translator.unreadable())
+        return self._framed(self._translator.take(value, event.name))
 
     def _framed(self, events: list[Json]) -> bytes:
         framed = b"".join(frame(self._client, event) for event in events)
@@ -156,6 +167,15 @@ class StreamBridge:
             self._closed = True
             framed += b"data: " + _DONE + b"\n\n"
         return framed
+
+
+def _value(data: bytes) -> Json | None:
+    """The object that an event's data is; None when it is none."""
+    try:
+        value = exact(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def frame(dialect: str, event: Json) -> bytes:
@@ -176,7 +196,8 @@ class Exchange:
     tools_left: tuple[str, ...]
     """Tools that are not carried."""
     fields_left: tuple[str, ...]
-    """Fields that reef does not know, which are not carried either."""
+    """Fields that are not carried either: those that reef does not know, and those that the upstream has no place for
+    though they ask for something."""
     setting: Setting
 
     def note(self) -> str:
@@ -185,7 +206,8 @@ class Exchange:
         for name, left in (("tools-left-out", self.tools_left), ("fields-left-out", self.fields_left)):
             if left:
                 found.append(f"{name}=" + ",".join(quote(one[:80], safe=":.[]", errors="replace") for one in left[:50]))
-        return "; ".join(found)
+        said = "; ".join(found)
+        return said if len(said) <= _NOTE_BYTES else said[:_NOTE_BYTES].rpartition(",")[0] + ",..."
 
     def reply(self, reply: Json) -> Json:
         """A whole reply of the upstream as one of the client's dialect.
@@ -220,15 +242,14 @@ def translate(
     compat = compat or Compat()
     read = _READ[client](body)
     hub, unknown = read.hub, list(read.fields_left)
-    if client != CHAT and not compat.effort:
-        hub.pop("reasoning_effort", None)
+    unknown += effort.settle(client, upstream, hub, body, compat)
     try:
         if upstream == CHAT:
             found = request_to_chat.write(hub, compat)
         else:
             write = request_to_messages.write if upstream == MESSAGES else request_to_responses.write
             found, more = write(hub)
-            unknown += more
+            unknown += [CLIENT_NAMES[client].get(name, name) for name in more]
     except CannotCarry as error:
         raise CannotCarry(CLIENT_NAMES[client].get(error.field, error.field), error.why) from None
     if not isinstance(found.get("model"), str):

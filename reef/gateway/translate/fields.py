@@ -2,12 +2,14 @@
 
 A request goes through one common form, the *hub*: an OpenAI chat request with the few additions that `hub.py` names. A
 client's request is read into the hub by the `…_IN` table of its dialect, and written for the upstream by an `…_OUT`
-table. Every known field stands in exactly one of four places:
+table. Every known field stands in exactly one of five places:
 
 - `plain`: carried under another name (or the same), value untouched.
 - `shaped`: carried, but its value has another form there; the text says which.
 - `ignored`: left out because it means nothing to the other side; agents always send these, and a 400 for them would
   only make the agent send the whole request again.
+- `named`: left out too, but it asks for a manner of answering, so its name is reported unless its value asks for
+  nothing.
 - `refused`: cannot be carried and would change the answer, so the call is refused with a 400 that names the field,
   unless its value is null or one that asks for nothing.
 
@@ -19,7 +21,7 @@ a content part, item or role that is not known is always refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES
@@ -42,14 +44,16 @@ class Fields:
     shaped: Mapping[str, str]
     ignored: Mapping[str, str]
     refused: Mapping[str, Limit]
+    named: Mapping[str, Limit] = field(default_factory=dict)
 
     def carry(self, body: Json) -> tuple[Json, list[str]]:
-        """The plain fields of `body` under their new names, and the names that the table does not know.
+        """The plain fields of `body` under their new names, and the names of those left out.
 
-        Raises CannotCarry for a refused field with a value that asks for something. A null is like an absent field.
+        What is ignored is not named. A null is like an absent field. Raises CannotCarry for a refused field with a
+        value that asks for something.
         """
         found: Json = {}
-        unknown: list[str] = []
+        left: list[str] = []
         for name, value in body.items():
             if value is None:
                 continue
@@ -59,9 +63,11 @@ class Fields:
                 limit = self.refused[name]
                 if value not in limit.neutral:
                     raise CannotCarry(name, limit.why)
+            elif name in self.named:
+                left += [name] if value not in self.named[name].neutral else []
             elif name not in self.shaped and name not in self.ignored:
-                unknown.append(name)
-        return found, unknown
+                left.append(name)
+        return found, left
 
 
 MESSAGES_IN = Fields(
@@ -79,8 +85,8 @@ MESSAGES_IN = Fields(
         "messages": "messages; one tool message for each tool_result, reasoning beside the text",
         "tools": "function tools; all others are left out and reported",
         "tool_choice": "tool_choice; disable_parallel_tool_use becomes parallel_tool_calls: false",
-        "thinking": "reasoning_effort by its budget, where output_config names no effort",
-        "output_config": "effort becomes reasoning_effort, format becomes response_format",
+        "thinking": "reasoning_effort by its budget, where output_config names no effort; see effort.py",
+        "output_config": "effort becomes reasoning_effort, format becomes response_format; see effort.py",
         "output_format": "response_format (the older place of output_config.format)",
     },
     ignored={
@@ -120,13 +126,13 @@ RESPONSES_IN = Fields(
         "tools": "function tools; all others are left out and reported",
         "tool_choice": "tool_choice",
         "text": "format becomes response_format, verbosity stays",
-        "reasoning": "effort becomes reasoning_effort",
+        "reasoning": "effort becomes reasoning_effort; a summary is always given",
+        "include": "sealed reasoning is always given; whatever else it asks for is named as left out",
     },
     ignored={
         "store": "nothing is stored behind this upstream; the reply says store: false",
         "metadata": "labels of a stored response",
         "client_metadata": "the client's own labels",
-        "include": "asks for more of the output; sealed reasoning is always given",
         "prompt_cache_key": "the vendor's own cache",
         "prompt_cache_options": "the vendor's own cache",
         "prompt_cache_retention": "the vendor's own cache",
@@ -212,10 +218,10 @@ MESSAGES_OUT = Fields(
     },
     refused={
         **{name: Limit(_NOT_IN_ANTHROPIC, neutral) for name, neutral in _CHAT_ONLY.items()},
-        "verbosity": Limit(_NOT_IN_ANTHROPIC, ("medium",)),
         "functions": Limit(_OLD_FUNCTIONS, ([],)),
         "function_call": Limit(_OLD_FUNCTIONS, ("none", "auto")),
     },
+    named={"verbosity": Limit(_NOT_IN_ANTHROPIC, ("medium",))},
 )
 """The hub to Anthropic messages."""
 

@@ -177,4 +177,4 @@ def to_item_part(part: Json) -> Json:
         return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail", "auto")}
     if kind == "file":
         return {"type": "input_file", **part["file"]}
-    return part
+    return {"type": kind, kind: part[kind]}

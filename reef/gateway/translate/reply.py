@@ -8,7 +8,7 @@ dialect. A whole reply is the same words at once, so a stream and a whole reply 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
 from reef.gateway.translate.hub import Json, is_complete
@@ -111,7 +111,7 @@ class Block:
     checked: int = -1
     """How many pieces there were when the arguments were last found incomplete."""
     cut: bool = False
-    """Whether the reply ended in the middle of it, at a limit or a filter."""
+    """Whether the reply ended in the middle of it: at a limit or a filter, or with arguments that are no object."""
 
     @property
     def text(self) -> str:
@@ -184,6 +184,8 @@ class Flow:
         self._begun = False
         self._paused = False
         self._calls: dict[Any, Block] = {}
+        self._broken = False
+        """Whether the reply ended with a call whose arguments are no JSON object."""
         self._ids: set[str] = set()
         self.ended = False
         """Whether the client has been told that the reply is whole."""
@@ -292,12 +294,20 @@ class Flow:
             block.cut = word.finish in ("length", "content_filter") and block is self._blocks[-1]
             if block.kind == "call" and not block.text.strip():
                 block.pieces = block.waiting = ["{}"]
+            if block.kind == "call" and not is_complete(block.text):
+                block.cut = self._broken = True
             for text in block.waiting:
                 events += self._writer.piece(block, text)
             events += self._close(block)
         self.ended = True
         self.usage = word.usage
-        return events + self._writer.end(word)
+        return events + self._writer.end(replace(word, finish=self._agreed(word.finish)))
+
+    def _agreed(self, finish: Finish) -> Finish:
+        """Why the reply ended, agreed with what is in it: whole calls raise `stop`, and nothing else is changed."""
+        if finish == "stop" and self._calls and not self._broken:
+            return "tool_calls"
+        return "stop" if finish == "tool_calls" and not self._calls else finish
 
 
 def _finished(block: Block) -> bool:
@@ -309,13 +319,6 @@ def _finished(block: Block) -> bool:
         return True
     block.checked = len(block.pieces)
     return False
-
-
-def said_finish(finish: Finish, called: bool) -> Finish:
-    """Why a reply ended, agreed with what is in it: a whole call raises `stop`, and nothing else is ever changed."""
-    if finish == "stop" and called:
-        return "tool_calls"
-    return "stop" if finish == "tool_calls" and not called else finish
 
 
 def place(value: Any) -> int | str | None:

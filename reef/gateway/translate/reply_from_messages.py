@@ -44,6 +44,8 @@ class MessagesReader:
         self._reason: str | None = None
         self._sequence: str | None = None
         self._calls: dict[Any, Json] = {}
+        self._others: set[Any] = set()
+        """Blocks whose pieces are no part of the answer: what the server's own tools are called with."""
 
     def whole(self, reply: Json) -> list[Word]:
         if reply.get("type") == "error" or reply.get("error"):
@@ -87,6 +89,7 @@ class MessagesReader:
 
     def _start(self, index: Any, block: Json) -> list[Word]:
         kind = block.get("type")
+        self._others.discard(index)
         if kind == "tool_use":
             self._calls[index] = {"input": block.get("input"), "told": False}
             return [Called(index, str(block.get("id") or ""), str(block.get("name") or ""))]
@@ -97,10 +100,15 @@ class MessagesReader:
             found = seals.from_block(block)
             sealed = found["seal"] if block.get("signature") else None
             return [Pause(), Said(found["text"], "reasoning", sealed)]
-        return self._piece("text", block.get("text")) if kind == "text" else []
+        if kind == "text":
+            return self._piece("text", block.get("text"))
+        self._others.add(index)
+        return []
 
     def _delta(self, index: Any, delta: Json) -> list[Word]:
         kind = delta.get("type")
+        if index in self._others:
+            return []
         if kind == "input_json_delta":
             text = delta.get("partial_json")
             if not isinstance(text, str) or not text:

@@ -104,14 +104,16 @@ class ResponsesReader:
 
     def _item(self, index: Any, item: Json) -> list[Word]:
         """A whole item, once: what has not been told of it."""
-        name = place(item.get("call_id")) or place(item.get("id"))
-        if name in self._closed or (not name and index in self._closed):
+        kind = item.get("type")
+        named = place(item.get("call_id")) or place(item.get("id"))
+        # Some servers name no item, others all of a reply the same.
+        name = (str(kind), named) if named else None
+        if (index if name is None else name) in self._closed:
             return []
         if index in self._closed:
             # The last event counts its items otherwise than the ones before it did.
             index = name
-        self._closed |= {index, name}
-        kind = item.get("type")
+        self._closed |= {index} if name is None else {index, name}
         if kind == "message":
             return self._message(index, item)
         if kind == "reasoning":

@@ -6,7 +6,7 @@ from reef.engines.engine import CHAT
 from reef.gateway.translate import seals
 from reef.gateway.translate.errors import error_object
 from reef.gateway.translate.hub import Json
-from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage, said_finish
+from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage
 
 _FIELDS = {"text": "content", "refusal": "refusal", "reasoning": "reasoning_content"}
 """Where a message has each kind of text."""
@@ -64,7 +64,7 @@ class ChatWriter:
         return [self._chunk({"reasoning_details": [detail]})]
 
     def end(self, end: End) -> list[Json]:
-        self._choice["finish_reason"] = said_finish(end.finish, bool(self._calls))
+        self._choice["finish_reason"] = end.finish
         if end.stop_sequence:
             self._choice["stop_reason"] = end.stop_sequence
         self._usage = end.usage

@@ -6,7 +6,7 @@ from reef.engines.engine import MESSAGES
 from reef.gateway.translate import seals
 from reef.gateway.translate.errors import error_object
 from reef.gateway.translate.hub import Json, input_of
-from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage, said_finish
+from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 """The hub's words for why a reply ended; a named stop sequence makes `stop` into `stop_sequence`."""
@@ -27,7 +27,6 @@ class MessagesWriter:
             "stop_sequence": None,
             "usage": usage_object(Usage()),
         }
-        self._called = False
 
     def begin(self, model: str | None) -> list[Json]:
         """Every count of usage is there, as a number, though the upstream gives them only at the end."""
@@ -37,7 +36,6 @@ class MessagesWriter:
     def open(self, block: Block) -> list[Json]:
         start: Json
         if block.kind == "call":
-            self._called = True
             start = {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
         elif block.kind == "reasoning" and seals.opened(block.seal)[0] == seals.REDACTED:
             start = seals.to_block("", block.seal)
@@ -66,7 +64,7 @@ class MessagesWriter:
         return [{"type": "content_block_delta", "index": block.index, "delta": delta}, stop]
 
     def end(self, end: End) -> list[Json]:
-        reason = _STOP_REASONS[said_finish(end.finish, self._called)]
+        reason = _STOP_REASONS[end.finish]
         named = end.stop_sequence if reason == "end_turn" else None
         delta = {"stop_reason": "stop_sequence" if named else reason, "stop_sequence": named}
         self._message |= delta

@@ -13,7 +13,7 @@ from reef.engines.engine import RESPONSES
 from reef.gateway.translate import seals
 from reef.gateway.translate.errors import error_object
 from reef.gateway.translate.hub import Json
-from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage, said_finish
+from reef.gateway.translate.reply import Block, End, Failure, Setting, Usage
 
 _ECHOED: dict[str, Any] = {
     "instructions": None,
@@ -106,7 +106,7 @@ class ResponsesWriter:
         return [*events, self._event("response.output_item.done", output_index=block.index, item=item)]
 
     def end(self, end: End) -> list[Json]:
-        reason = _INCOMPLETE.get(said_finish(end.finish, called=False))
+        reason = _INCOMPLETE.get(end.finish)
         self._response["status"] = "incomplete" if reason else "completed"
         self._response["incomplete_details"] = {"reason": reason} if reason else None
         self._response["usage"] = None if end.usage is None else usage_object(end.usage)

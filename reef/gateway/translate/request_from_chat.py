@@ -108,14 +108,16 @@ def _parts(content: Any, place: str) -> list[Json]:
         if kind == "text":
             found.append(_text(part, kind, where))
         elif kind in _MEDIA_PARTS:
-            found.append(media.checked(part, where))
+            found.append(_marked(media.checked(part, where), part))
         else:
             raise CannotCarry(f"{where}.type", f"{kind!r} content has no counterpart there")
     return found
 
 
 def _text(part: Json, kind: str, place: str) -> Json:
-    found = text_part(text_of(part.get(kind), f"{place}.{kind}"))
-    if part.get("cache_control"):
-        found["cache_control"] = part["cache_control"]
-    return found
+    return _marked(text_part(text_of(part.get(kind), f"{place}.{kind}")), part)
+
+
+def _marked(found: Json, part: Json) -> Json:
+    """`found` with the mark of a cache that `part` has."""
+    return {**found, "cache_control": part["cache_control"]} if part.get("cache_control") else found

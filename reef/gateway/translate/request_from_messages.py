@@ -23,7 +23,7 @@ class Read:
     tools_left: list[str]
     """Tools that are not carried."""
     fields_left: list[str]
-    """Fields that no table knows."""
+    """Fields that are not carried either."""
 
 
 def read(body: Json) -> Read:

@@ -13,6 +13,7 @@ from reef.gateway.translate.request_from_messages import Read, assistant
 
 _TEXT_PARTS = ("input_text", "output_text", "text")
 _MEDIA_PARTS = ("input_image", "input_file", "input_audio")
+_OF_REASONING = ("effort", "summary", "generate_summary")
 _STORED_ITEM = "it names an item stored at the vendor; send the item itself"
 
 
@@ -40,9 +41,15 @@ def read(body: Json) -> Read:
 
 def _output(body: Json, hub: Json, unknown: list[str]) -> None:
     """The effort of reasoning and the form of the answer."""
-    reasoning, text = body.get("reasoning"), body.get("text")
-    if isinstance(reasoning, dict) and reasoning.get("effort") is not None:
-        hub["reasoning_effort"] = reasoning["effort"]
+    reasoning, text, include = body.get("reasoning"), body.get("text"), body.get("include")
+    if isinstance(include, list):
+        unknown += [f"include[{name}]" for name in include if name != "reasoning.encrypted_content"]
+    if isinstance(reasoning, dict):
+        unknown += [
+            f"reasoning.{name}" for name, value in reasoning.items() if value is not None and name not in _OF_REASONING
+        ]
+        if reasoning.get("effort") is not None:
+            hub["reasoning_effort"] = reasoning["effort"]
     if not isinstance(text, dict):
         return
     unknown += [f"text.{name}" for name in text if name not in ("format", "verbosity")]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from reef.gateway.translate import media, seals
+from reef.gateway.translate.effort import NO_THINKING
 from reef.gateway.translate.fields import MESSAGES_OUT
 from reef.gateway.translate.hub import CannotCarry, Json, fitting_id, input_of
 from reef.gateway.translate.request_to_chat import reminder
@@ -20,11 +21,10 @@ from reef.gateway.translate.tools import choice_for_messages, settled, tools_for
 DEFAULT_MAX_TOKENS = 32_000
 """What to ask for when the client names no limit, which is required there: what every current model allows."""
 _ID_LIMIT = 64
-_NO_THINKING = ("none", "minimal")
 
 
 def write(hub: Json) -> tuple[Json, list[str]]:
-    """The body for the upstream, and the fields that no table knows. Raises CannotCarry."""
+    """The body for the upstream, and the fields that are left out. Raises CannotCarry."""
     body, unknown = MESSAGES_OUT.carry(hub)
     limit = hub.get("max_completion_tokens")
     limit = hub.get("max_tokens") if limit is None else limit
@@ -52,7 +52,7 @@ def _add_output(body: Json, hub: Json) -> None:
     """The effort of reasoning and the form of the answer."""
     config: Json = {}
     effort = hub.get("reasoning_effort")
-    if effort in _NO_THINKING:
+    if effort in NO_THINKING:
         body["thinking"] = {"type": "disabled"}
     elif effort is not None:
         body["thinking"] = {"type": "adaptive"}
@@ -102,7 +102,8 @@ def _blocks(parts: list[Json], place: str, only_text: bool = False) -> list[Json
         elif only_text:
             raise CannotCarry(f"{place}.{part['type']}", "a system prompt holds text only")
         else:
-            found.append(media.to_block(part, place))
+            mark = {"cache_control": part["cache_control"]} if "cache_control" in part else {}
+            found.append(media.to_block(part, place) | mark)
     return found
 
 

@@ -11,7 +11,7 @@ _ID_LIMIT = 64
 
 
 def write(hub: Json) -> tuple[Json, list[str]]:
-    """The body for the upstream, and the fields that no table knows. Raises CannotCarry."""
+    """The body for the upstream, and the fields that are left out. Raises CannotCarry."""
     body, unknown = RESPONSES_OUT.carry(hub)
     body["store"] = hub.get("store") is True
     limit = hub.get("max_completion_tokens")

@@ -176,7 +176,7 @@ class Reply:
     def events(self) -> list[Any]:
         """Data of a plainly framed stream, parsed; `[DONE]` as itself."""
         found = []
-        for block in self.body.decode().replace("\r\n", "\n").split("\n\n"):
+        for block in self.body.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
             data = "\n".join(line[5:].lstrip() for line in block.split("\n") if line.startswith("data:"))
             if data:
                 found.append(data if data == "[DONE]" else json.loads(data))

@@ -188,3 +188,14 @@ def test_a_model_goes_in_front_and_every_other_byte_stays() -> None:
     put = ChatDialect().with_model
     assert put(b' {"a":1}', "m") == b' {"model":"m","a":1}'
     assert put(b"{ }\n", 'q"') == b'{"model":"q\\"" }\n'
+
+
+def test_what_is_parsed_while_the_stream_runs_is_told_once_and_only_when_asked_for() -> None:
+    fold = ChatFold()
+    for word in ("one ", "two ", "three"):
+        fold.feed(b"data: " + json.dumps(delta({"content": word})).encode() + b"\n\n")
+        fold.keep_up()
+    assert fold.pending > 0
+    assert fold.catch_up() == b"one two three"
+    assert (fold.pending, fold.catch_up()) == (0, b"")
+    assert json.loads(fold.facts().body or b"{}")["choices"][0]["message"]["content"] == "one two three"

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from reef.engines.upstream import UpstreamEngine
-from tests.unit.gateway.serving import Serving, serving
+from tests.unit.gateway.serving import PATHS, Serving, serving
 
 
 async def test_a_reply_carries_a_receipt_that_resolves_when_it_arrives(tmp_path: Path) -> None:
@@ -122,6 +122,25 @@ async def test_an_upstream_that_is_down_gives_502_and_a_failed_record(tmp_path: 
         assert (row["state"], row["status"]) == ("failed", 502)
         assert row["receipt"] == reply.headers["x-reef-agent-record-id"]
         assert reef.engine.describe()["state"] == "down"
+
+
+class Faulty(UpstreamEngine):
+    """An engine with a fault that nobody has thought of."""
+
+    async def find_dialects(self) -> frozenset[str] | None:
+        raise LookupError("sk-not-for-anybody")
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+async def test_a_fault_of_reef_itself_is_an_error_in_the_clients_shape_and_the_record_has_an_end(
+    tmp_path: Path, path: str
+) -> None:
+    async with serving(tmp_path, engine=Faulty("http://127.0.0.1:9", "m")) as reef:
+        reply = await reef.send(b'{"model": "m"}', path=path)
+        assert reply.status == 500 and "reef failed inside this call" in reply.json["error"]["message"]
+        assert b"sk-not" not in reply.body
+        row = (await reef.settled())[0]
+        assert (row["state"], row["status"], row["receipt"]) == ("failed", 500, reply.headers["x-reef-agent-record-id"])
 
 
 async def test_an_upstream_that_says_nothing_times_out(tmp_path: Path) -> None:

@@ -227,6 +227,21 @@ async def test_what_the_best_dialect_of_a_server_cannot_carry_goes_in_another_th
         assert reef.seen()[0]["path"] == PATHS[taken]
 
 
+@pytest.mark.parametrize("depth", [250, 1015])
+async def test_a_request_too_deep_to_be_written_again_is_refused_in_words(tmp_path: Path, depth: int) -> None:
+    body = asking("messages", "hello", ("f",))
+    body["tools"][0]["input_schema"] = {"enum": "DEEP"}
+    deep = json.dumps(body).replace('"DEEP"', "[" * depth + "]" * depth)
+    async with serving(tmp_path, speaks=("chat",), known=False) as reef:
+        reply = await reef.send(deep.encode(), path=PATHS["messages"])
+        row = (await reef.settled())[0]
+        if depth < 1000:
+            assert (reply.status, row["state"]) == (200, "complete")
+        else:
+            assert (reply.status, row["state"]) == (400, "failed")
+            assert "nested too deep" in reply.json["error"]["message"]
+
+
 async def test_tools_and_fields_that_are_left_out_are_named_in_a_header_and_in_the_record(tmp_path: Path) -> None:
     async with serving(tmp_path, speaks=("chat",), known=False) as reef:
         tools = [{"type": "web_search"}, {"type": "function", "name": "f", "parameters": {}}]
@@ -236,6 +251,20 @@ async def test_tools_and_fields_that_are_left_out_are_named_in_a_header_and_in_t
         assert "tools-left-out=web_search" in said and "fields-left-out=x_new" in said
         notes = json.loads((await reef.settled())[0]["notes_json"])["translated"]
         assert (notes["tools_left_out"], notes["fields_left_out"]) == (["web_search"], ["x_new"])
+
+
+async def test_what_a_client_says_of_its_bytes_does_not_go_on_with_others(tmp_path: Path) -> None:
+    digests = {
+        "content-md5": "x",
+        "digest": "md5=x",
+        "content-digest": "md5=:x:",
+        "repr-digest": "md5=:x:",
+        "x-own": "1",
+    }
+    async with serving(tmp_path, speaks=("chat",), known=False) as reef:
+        await reef.ask("messages", "hello", digests)
+        await reef.ask("chat", "hello", digests)
+        assert [sorted(set(call["headers"]) & set(digests)) for call in reef.seen()] == [["x-own"], sorted(digests)]
 
 
 async def test_a_stream_that_nobody_asked_for_becomes_one_reply_of_the_clients_dialect(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import aiohttp
+from aiohttp import web
 
+from reef.engines.upstream import UpstreamEngine
 from tests.unit.gateway.serving import serving
 
 
@@ -61,3 +63,27 @@ async def test_a_stopping_gateway_takes_none_and_cuts_those_that_run(tmp_path: P
         await reef.gateway.drain(0.1)
         assert (await call).status == 503
         assert (await reef.send(b"{}", path="/v1/embeddings")).status == 503
+
+
+async def test_a_reply_that_a_stop_cuts_breaks_off_and_no_error_stands_in_its_middle(tmp_path: Path) -> None:
+    async def speak(request: web.Request) -> web.StreamResponse:
+        reply = web.StreamResponse(headers={"content-type": "audio/mpeg"})
+        await reply.prepare(request)
+        await reply.write(b"voice")
+        await asyncio.sleep(20)
+        return reply
+
+    app = web.Application()
+    app.router.add_post("/v1/audio/speech", speak)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    engine = UpstreamEngine(f"http://127.0.0.1:{runner.addresses[0][1]}", "m")
+    async with serving(tmp_path, engine=engine) as reef:
+        call = asyncio.create_task(reef.send(b"{}", path="/v1/audio/speech"))
+        await asyncio.sleep(0.3)
+        await reef.gateway.drain(0.1)
+        reply = await call
+        assert (reply.status, reply.body, reply.broken) == (200, b"voice", True)
+        assert reef.gateway.running == 0
+    await runner.cleanup()

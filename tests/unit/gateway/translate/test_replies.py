@@ -269,3 +269,76 @@ def test_deltas_and_the_whole_text_together_are_one_text() -> None:
 def test_a_bare_stream_of_usage_is_an_empty_answer() -> None:
     events = from_chat(MESSAGES, delta({"role": "assistant", "content": ""}), delta({}, "stop"), usage(3, 0))
     assert [event["type"] for event in events] == ["message_start", "message_delta", "message_stop"]
+
+
+@pytest.mark.parametrize("client", [CHAT, RESPONSES])
+def test_what_a_server_calls_its_own_tools_with_is_no_call_of_the_clients(client: str) -> None:
+    start = {"type": "content_block_start", "index": 0}
+    own = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    events = [
+        STREAMS[MESSAGES][0],
+        {**start, "content_block": own},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+        {"type": "content_block_stop", "index": 0},
+        {**start, "index": 1, "content_block": found},
+        {"type": "content_block_stop", "index": 1},
+        {**start, "index": 2, "content_block": {"type": "text", "text": "found"}},
+        {"type": "content_block_stop", "index": 2},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    said = json.dumps(told(client, MESSAGES, events))
+    assert "found" in said and '"tool_calls"' not in said and "function_call" not in said
+    assert ('"finish_reason": "stop"' if client == CHAT else "response.completed") in said
+
+
+@pytest.mark.parametrize("lost", [b'{"choices":[{"index":0,"delta":{"content":"lo', b"ping", b"[1]", b"null"])
+@pytest.mark.parametrize("client", [MESSAGES, RESPONSES])
+def test_a_stream_of_which_a_part_cannot_be_read_is_an_error_and_never_a_whole_reply(client: str, lost: bytes) -> None:
+    first, *rest = (b"data: " + json.dumps(event).encode() + b"\n\n" for event in STREAMS[CHAT])
+    bridge = exchange(client, CHAT, asked(client, stream=True)).bridge()
+    said = b"".join(map(bridge.feed, (first, b"data: " + lost + b"\n\n", *rest, b"data: [DONE]\n\n"))) + bridge.finish()
+    assert b"could not be read" in said and bridge.failure is not None and not bridge.ended
+    assert b"message_stop" not in said and b"response.completed" not in said
+
+
+@pytest.mark.parametrize("empty", [b"data:\n\n", b": ping\n\n", b"event: ping\n\n"])
+def test_an_event_of_no_content_is_nothing_lost(empty: bytes) -> None:
+    events = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in STREAMS[CHAT]]
+    bridge = exchange(MESSAGES, CHAT, asked(MESSAGES, stream=True)).bridge()
+    said = b"".join(bridge.feed(empty + event) for event in events) + bridge.finish()
+    assert b"message_stop" in said and bridge.ended
+
+
+def test_half_an_event_at_the_close_is_a_cut_stream_and_no_unreadable_one() -> None:
+    bridge = exchange(MESSAGES, CHAT, asked(MESSAGES, stream=True)).bridge()
+    bridge.feed(b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\ndata: {"choices":[{"ind')
+    assert bridge.finish() == b"" and not bridge.over
+
+
+@pytest.mark.parametrize("names", [{}, {"id": ""}, {"id": "same"}], ids=["no id", "an empty id", "one id for all"])
+@pytest.mark.parametrize("streaming", [False, True])
+def test_items_of_a_response_that_their_names_do_not_tell_apart_are_all_told(
+    names: dict[str, str], streaming: bool
+) -> None:
+    items: list[dict[str, Any]] = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "thought"}], **names},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "said"}], **names},
+        {"type": "function_call", "name": "f", "arguments": '{"a":1}', **names},
+    ]
+    whole = {"status": "completed", "output": items, "usage": {"input_tokens": 1, "output_tokens": 1}}
+    if streaming:
+        done = [
+            {"type": "response.output_item.done", "output_index": index, "item": item}
+            for index, item in enumerate(items)
+        ]
+        events = told(MESSAGES, RESPONSES, [*done, {"type": "response.completed", "response": whole}])
+        found = [block["type"] for block in blocks(events)]
+        said = json.dumps(events)
+    else:
+        reply = exchange(MESSAGES, RESPONSES, asked(MESSAGES)).reply(whole)
+        found = [block["type"] for block in reply["content"]]
+        said = json.dumps(reply)
+    assert found == ["thinking", "text", "tool_use"]
+    assert said.count("thought") == said.count("said") == 1

@@ -37,7 +37,8 @@ def test_claude_code_on_a_chat_upstream() -> None:
         "parallel_tool_calls": False,
     }
     assert found.tools_left == ("web_search_20250305:web_search",)
-    assert found.note() == "messages to chat; tools-left-out=web_search_20250305:web_search"
+    tools_left = "tools-left-out=web_search_20250305:web_search"
+    assert found.note() == f"messages to chat; {tools_left}; fields-left-out=output_config.effort,thinking"
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool", "user"]
     assert messages[0]["content"] == "You are Claude Code.\n\nBe brief."
     rules, skills = "<system-reminder>rules</system-reminder>", "<system-reminder>\nSkills: none\n</system-reminder>"
@@ -63,7 +64,7 @@ def test_codex_on_a_chat_upstream() -> None:
     found = exchange(RESPONSES, CHAT, CODEX)
     messages = found.body["messages"]
     assert found.tools_left == ("namespace:multi_agent_v1", "custom:apply_patch", "web_search")
-    assert found.fields_left == ()
+    assert found.fields_left == ("reasoning.effort",)
     assert [tool["function"]["name"] for tool in found.body["tools"]] == ["shell"]
     assert (found.body["verbosity"], found.body["response_format"]["json_schema"]["name"]) == ("low", "answer")
     assert "reasoning_effort" not in found.body and "store" not in found.body
@@ -162,7 +163,6 @@ def test_reasoning_that_openai_encrypted_comes_back_to_it_through_messages() -> 
         (RESPONSES, "prompt", {"id": "p"}, CHAT),
         (RESPONSES, "background", True, CHAT),
         (RESPONSES, "truncation", "auto", CHAT),
-        (RESPONSES, "text.verbosity", None, MESSAGES),
         (MESSAGES, "mcp_servers", [{"url": "x"}], CHAT),
         (MESSAGES, "container", {"skills": []}, CHAT),
         (MESSAGES, "stop_sequences", ["a"], RESPONSES),
@@ -181,7 +181,7 @@ def test_reasoning_that_openai_encrypted_comes_back_to_it_through_messages() -> 
 def test_a_setting_that_cannot_be_carried_is_refused_by_the_name_that_the_client_used(
     client: str, field: str, value: Any, upstream: str
 ) -> None:
-    request = asked(client, **({field: value} if value is not None else {"text": {"verbosity": "high"}}))
+    request = asked(client, **{field: value})
     with pytest.raises(CannotCarry) as caught:
         sent(client, upstream, request)
     assert caught.value.message.startswith(f"`{field}` cannot be carried") and caught.value.http_status == 400
@@ -198,10 +198,15 @@ def test_a_stored_response_is_refused_with_what_to_do() -> None:
         (CHAT, MESSAGES, {"n": 1, "logprobs": False, "presence_penalty": 0, "seed": None, "logit_bias": {}}),
         (CHAT, RESPONSES, {"n": 1, "stop": None, "modalities": ["text"], "top_k": None}),
         (CHAT, MESSAGES, {"store": True, "metadata": {}, "client_metadata": {}, "prompt_cache_key": "k"}),
-        (RESPONSES, CHAT, {"store": True, "include": ["x"], "prompt_cache_key": "k", "background": False}),
+        (
+            RESPONSES,
+            CHAT,
+            {"store": True, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "k", "background": False},
+        ),
         (RESPONSES, CHAT, {"client_metadata": {}, "truncation": "disabled", "previous_response_id": None}),
         (MESSAGES, CHAT, {"metadata": {}, "context_management": {}, "betas": ["b"], "cache_control": {}}),
-        (MESSAGES, CHAT, {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}, "mcp_servers": []}),
+        (MESSAGES, CHAT, {"thinking": None, "output_config": {"effort": None}, "mcp_servers": []}),
+        (RESPONSES, MESSAGES, {"text": {"verbosity": "medium"}, "reasoning": {"effort": None, "summary": "auto"}}),
     ],
 )
 def test_what_agents_always_send_and_what_asks_for_nothing_is_left_out_quietly(
@@ -276,16 +281,6 @@ def test_the_limit_has_the_name_that_the_upstream_knows() -> None:
     for name in ("max_tokens", "max_completion_tokens"):
         assert sent(CHAT, MESSAGES, asked(CHAT, **{name: 5}))["max_tokens"] == 5
         assert sent(CHAT, RESPONSES, asked(CHAT, **{name: 5}))["max_output_tokens"] == 5
-
-
-def test_the_effort_that_agents_always_send_is_carried_only_where_the_upstream_takes_it() -> None:
-    claude = asked(MESSAGES, output_config={"effort": "high"})
-    codex = asked(RESPONSES, reasoning={"effort": "high"})
-    for client, request in ((MESSAGES, claude), (RESPONSES, codex)):
-        assert "reasoning_effort" not in sent(client, CHAT, request)
-        assert sent(client, CHAT, request, Compat(effort=True))["reasoning_effort"] == "high"
-    assert sent(CHAT, RESPONSES, asked(CHAT, reasoning_effort="high"))["reasoning"] == {"effort": "high"}
-    assert sent(CHAT, MESSAGES, asked(CHAT, reasoning_effort="none"))["thinking"] == {"type": "disabled"}
 
 
 def test_empty_content_is_no_error_and_no_empty_block() -> None:

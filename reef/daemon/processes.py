@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from reef.daemon.socket_diagnosis import ask_kernel
+from reef.daemon.socket_diagnosis import ask_kernel, plain_address
 
 _LISTEN = "0A"
 
@@ -60,8 +60,7 @@ def listed_owner(peer: tuple[str, int], own: tuple[str, int]) -> SocketOwner | N
 
 def _in_family(host: str, four: bool, mapped: bool) -> str:
     """`host` as a table of IPv4 or IPv6 sockets has it: an IPv4 peer may hold a socket of either kind."""
-    address = ip_address(host.partition("%")[0])
-    plain = getattr(address, "ipv4_mapped", None) or address
+    plain = plain_address(host)
     if four:
         return str(plain)
     return f"::ffff:{plain}" if mapped and plain.version == 4 else str(plain)
@@ -99,11 +98,9 @@ def port_holder(port: int) -> str | None:
 def is_loopback(host: str) -> bool:
     """Whether an address is of this machine's loopback, IPv4 in IPv6 included."""
     try:
-        address = ip_address(host.partition("%")[0])
+        return plain_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -29,7 +29,7 @@ def ask_kernel(local: tuple[str, int], remote: tuple[str, int]) -> tuple[int, in
 
     None when the kernel names no such connection, or cannot be asked.
     """
-    ends = [_plain(host) for host, _ in (local, remote)]
+    ends = [plain_address(host) for host, _ in (local, remote)]
     family = socket.AF_INET if all(end.version == 4 for end in ends) else socket.AF_INET6
     ports = _PORTS.pack(local[1], remote[1])
     key = ports + b"".join(end.packed.ljust(16, b"\0") for end in ends)
@@ -56,6 +56,7 @@ def _owner(reply: bytes, ports: bytes) -> tuple[int, int] | None:
     return uid, inode
 
 
-def _plain(host: str) -> IPv4Address | IPv6Address:
+def plain_address(host: str) -> IPv4Address | IPv6Address:
+    """`host` as an address, IPv4 in IPv6 as the IPv4 that it is. Raises ValueError when it is none."""
     address = ip_address(host.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address

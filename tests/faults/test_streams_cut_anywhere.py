@@ -16,25 +16,19 @@ SAME = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "seeds", [20, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])], ids=lambda n: f"{n} ways"
+)
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_the_bytes_are_those_that_were_sent_and_the_records_are_equal(tmp_path: Path, dialect: str) -> None:
-    await _replay(tmp_path, dialect, range(20))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("dialect", DIALECTS)
-async def test_the_same_holds_for_a_thousand_ways_to_cut_it(tmp_path: Path, dialect: str) -> None:
-    await _replay(tmp_path, dialect, range(1000))
-
-
-async def _replay(folder: Path, dialect: str, seeds: range) -> None:
+async def test_the_bytes_are_those_that_were_sent_and_the_records_are_equal(
+    tmp_path: Path, dialect: str, seeds: int
+) -> None:
     sent = captured(dialect)
-    async with serving(folder) as reef:
-        for seed in seeds:
+    async with serving(tmp_path) as reef:
+        for seed in range(seeds):
             assert await _without_receipt(reef, dialect, seed) == sent
-        rows = await reef.settled(len(seeds))
-        assert len(rows) == len(seeds) and rows[0]["state"] == "complete"
+        rows = await reef.settled(seeds)
+        assert len(rows) == seeds and rows[0]["state"] == "complete"
         assert {tuple(row[name] for name in SAME) for row in rows} == {tuple(rows[0][name] for name in SAME)}
         assert len({reef.response_of(row) for row in rows}) == 1
 

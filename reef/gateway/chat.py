@@ -33,12 +33,9 @@ class ChatDialect:
             session=session_in(request),
             preview=requests.last_user_line(messages),
             tools=requests.listed(request.get("tools")),
-            system=_system(messages),
+            system=requests.first_system_text(messages),
             max_tokens=requests.small_number(request.get("max_completion_tokens"), request.get("max_tokens")),
         )
-
-    def with_model(self, body: bytes, model: str) -> bytes:
-        return requests.with_model(body, model)
 
     def is_end(self, event: bytes) -> bool | None:
         found = first_data(event)
@@ -87,10 +84,3 @@ def openai_error(problem: Problem) -> dict[str, Any]:
     """The error object of OpenAI's replies; reef's own clients read the hint."""
     found = {"message": problem.message, "type": problem.kind, "param": None, "code": problem.code}
     return found | {"hint": problem.hint} if problem.hint else found
-
-
-def _system(messages: Any) -> str:
-    first = messages[0] if isinstance(messages, list) and messages else None
-    if isinstance(first, dict) and first.get("role") in ("system", "developer"):
-        return requests.system_text(first.get("content"))
-    return ""

@@ -6,9 +6,10 @@ joined, lists are extended, anything else keeps its last value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from reef.gateway.dialect import BROKEN_OFF, PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
+from reef.gateway.dialect import BROKEN_OFF, Arguments, ReplyFacts, calls_line, count, error_message, first_line
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.named import with_receipt
@@ -169,7 +170,7 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
         facts.error = facts.error or BROKEN_OFF
     message = first.get("message")
     if isinstance(message, dict):
-        facts.preview = first_line(content_text(message.get("content"))) or _calls_line(message.get("tool_calls"))
+        facts.preview = first_line(content_text(message.get("content"))) or calls_line(_calls(message))
         facts.bad_arguments = _bad_arguments(choices)
     usage = reply.get("usage")
     if isinstance(usage, dict):
@@ -184,18 +185,15 @@ def _bad_arguments(choices: Any) -> tuple[str, ...]:
     arguments = Arguments()
     for choice in choices if isinstance(choices, list) else ():
         message = choice.get("message") if isinstance(choice, dict) else None
-        calls = message.get("tool_calls") if isinstance(message, dict) else None
-        for call in calls if isinstance(calls, list) else ():
-            function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict):
-                arguments.check(function.get("name"), function.get("arguments"))
+        for name, given in _calls(message) if isinstance(message, dict) else ():
+            arguments.check(name, given)
     return arguments.bad
 
 
-def _calls_line(calls: Any) -> str:
-    shown = []
+def _calls(message: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Name and arguments of every tool call of a message."""
+    calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            shown.append(f"{function.get('name')}({function.get('arguments')})")
-    return first_line(" ".join(" ".join(shown).split()))[:PREVIEW_CHARACTERS]
+            yield function.get("name"), function.get("arguments")

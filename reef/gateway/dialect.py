@@ -7,7 +7,7 @@ none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -149,9 +149,6 @@ class Dialect(Protocol):
     def read_request(self, body: bytes) -> RequestFacts:
         """Raises InvalidInput when the body is not a JSON object."""
 
-    def with_model(self, body: bytes, model: str) -> bytes:
-        """`body` with a model name put in front; every other byte as it was."""
-
     def is_end(self, event: bytes) -> bool | None:
         """Whether an event, perhaps unfinished, ends the stream; None while that is open."""
 
@@ -241,6 +238,12 @@ def first_line(text: str) -> str:
         if line.strip():
             return storable(line.strip()[:PREVIEW_CHARACTERS])
     return ""
+
+
+def calls_line(calls: Iterable[tuple[Any, Any]]) -> str:
+    """Tool calls, each a name and its arguments, as the preview of a reply that says nothing else."""
+    shown = " ".join(f"{name}({arguments})" for name, arguments in calls)
+    return first_line(" ".join(shown.split()))
 
 
 def session_from(headers: Mapping[str, str]) -> str | None:

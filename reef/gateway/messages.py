@@ -54,9 +54,6 @@ class MessagesDialect:
             max_tokens=requests.small_number(request.get("max_tokens")),
         )
 
-    def with_model(self, body: bytes, model: str) -> bytes:
-        return requests.with_model(body, model)
-
     def is_end(self, event: bytes) -> bool | None:
         return ends(event, _ENDS)
 

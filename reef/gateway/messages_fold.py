@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line
+from reef.gateway.dialect import Arguments, ReplyFacts, calls_line, count, error_message, first_line
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump, parse
 from reef.gateway.named import with_receipt
@@ -119,7 +119,8 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     texts = [block for block in blocks if block.get("type") == "text"]
-    facts.preview = first_line(content_text(texts)) or _calls_line(calls)
+    shown = ((call.get("name"), dump(call.get("input")).decode()) for call in calls)
+    facts.preview = first_line(content_text(texts)) or calls_line(shown)
     arguments = Arguments()
     for call in calls:
         arguments.check(call.get("name"), call.get("input"))
@@ -134,8 +135,3 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
             made = count(usage.get("cache_creation_input_tokens"))
             facts.prompt_tokens = fresh + (facts.cached_tokens or 0) + (made or 0)
     return facts
-
-
-def _calls_line(calls: list[dict[str, Any]]) -> str:
-    shown = " ".join(f"{call.get('name')}({dump(call.get('input')).decode()})" for call in calls)
-    return first_line(" ".join(shown.split()))[:PREVIEW_CHARACTERS]

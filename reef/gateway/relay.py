@@ -31,6 +31,7 @@ from reef.gateway.model_lists import list_models
 from reef.gateway.prompt_cut import PromptCheck, Windows
 from reef.gateway.recording import Recording
 from reef.gateway.refusing import refusal
+from reef.gateway.requests import with_model
 from reef.gateway.running import Running, RunningCalls
 from reef.gateway.sending import as_it_came, translated_request
 from reef.gateway.side_calls import is_side_call
@@ -96,7 +97,7 @@ class Gateway:
         except InvalidInput as error:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
-            body = await _run(len(body), dialect.with_model, body, engine.model)
+            body = await _run(len(body), with_model, body, engine.model)
         recording = Recording(self._writer, new_id(), self._settings.records.redact, started, self._count_lost)
         if call.unrecorded is None:
             recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)

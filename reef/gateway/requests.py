@@ -86,6 +86,14 @@ def system_text(content: Any) -> str:
     return content_text(content)[:_SYSTEM_CHARACTERS]
 
 
+def first_system_text(messages: Any) -> str:
+    """The beginning of the system prompt with which a conversation begins, empty where it begins otherwise."""
+    first = messages[0] if isinstance(messages, list) and messages else None
+    if isinstance(first, dict) and first.get("role") in ("system", "developer"):
+        return system_text(first.get("content"))
+    return ""
+
+
 def listed(value: Any) -> int:
     """How many elements a list has; 0 for what is none."""
     return len(value) if isinstance(value, list) else 0

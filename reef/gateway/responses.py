@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from reef.engines.engine import RESPONSES
 from reef.gateway import requests
 from reef.gateway.chat import openai_error
@@ -36,13 +34,10 @@ class ResponsesDialect:
             session=session_in(request),
             preview=requests.last_user_line(conversation),
             tools=requests.listed(request.get("tools")),
-            system=requests.system_text(request.get("instructions")) or _developer(conversation),
+            system=requests.system_text(request.get("instructions")) or requests.first_system_text(conversation),
             max_tokens=requests.small_number(request.get("max_output_tokens")),
             follows=short_text(request.get("previous_response_id")),
         )
-
-    def with_model(self, body: bytes, model: str) -> bytes:
-        return requests.with_model(body, model)
 
     def is_end(self, event: bytes) -> bool | None:
         return ends(event, _ENDS)
@@ -67,10 +62,3 @@ class ResponsesDialect:
         error = openai_error(problem)
         said = {"code": problem.code, "message": problem.message, "param": None}
         return framed("error", {"type": "error", **said, "sequence_number": 0, "error": error})
-
-
-def _developer(conversation: Any) -> str:
-    first = conversation[0] if isinstance(conversation, list) and conversation else None
-    if isinstance(first, dict) and first.get("role") in ("system", "developer"):
-        return requests.system_text(first.get("content"))
-    return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reef.gateway.dialect import PREVIEW_CHARACTERS, Arguments, ReplyFacts, count, error_message, first_line, short_text
+from reef.gateway.dialect import Arguments, ReplyFacts, calls_line, count, error_message, first_line, short_text
 from reef.gateway.folding import StreamFold, joined, whole
 from reef.gateway.lenient import dump
 from reef.gateway.named import with_receipt
@@ -197,7 +197,9 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     texts = [content_text(item.get("content")) for item in items if item.get("type") == "message"]
     calls = [item for item in items if item.get("type") == "function_call"]
-    facts.preview = first_line("\n".join(texts)) or _calls_line(calls)
+    facts.preview = first_line("\n".join(texts)) or calls_line(
+        (call.get("name"), call.get("arguments")) for call in calls
+    )
     arguments = Arguments()
     for call in calls:
         arguments.check(call.get("name"), call.get("arguments"))
@@ -209,8 +211,3 @@ def reply_facts(reply: dict[str, Any], body: bytes) -> ReplyFacts:
         found = usage.get("input_tokens_details")
         facts.cached_tokens = count(found.get("cached_tokens")) if isinstance(found, dict) else None
     return facts
-
-
-def _calls_line(calls: list[dict[str, Any]]) -> str:
-    shown = " ".join(f"{call.get('name')}({call.get('arguments')})" for call in calls)
-    return first_line(" ".join(shown.split()))[:PREVIEW_CHARACTERS]

@@ -10,6 +10,7 @@ import pytest
 from reef.errors import InvalidInput
 from reef.gateway.chat import ChatDialect
 from reef.gateway.chat_fold import ChatFold
+from reef.gateway.requests import with_model
 from reef.gateway.scan import SCAN_ABOVE
 
 
@@ -185,9 +186,8 @@ def test_the_preview_of_a_very_large_last_message_is_its_own() -> None:
 
 
 def test_a_model_goes_in_front_and_every_other_byte_stays() -> None:
-    put = ChatDialect().with_model
-    assert put(b' {"a":1}', "m") == b' {"model":"m","a":1}'
-    assert put(b"{ }\n", 'q"') == b'{"model":"q\\"" }\n'
+    assert with_model(b' {"a":1}', "m") == b' {"model":"m","a":1}'
+    assert with_model(b"{ }\n", 'q"') == b'{"model":"q\\"" }\n'
 
 
 def test_what_is_parsed_while_the_stream_runs_is_told_once_and_only_when_asked_for() -> None:

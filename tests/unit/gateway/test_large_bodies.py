@@ -20,6 +20,7 @@ import pytest
 from reef.engines.upstream import UpstreamEngine
 from reef.gateway.chat import ChatDialect
 from reef.gateway.dialect import ReplyFacts
+from reef.gateway.requests import with_model
 from reef.gateway.scan import SCAN_ABOVE
 from reef.records.calls import make_body
 from tests.unit.gateway.serving import serving
@@ -60,7 +61,7 @@ WORK: dict[str, Callable[[], object]] = {
     "reading a conversation": lambda: ChatDialect().read_request(talk()),
     "reading an image": lambda: ChatDialect().read_request(image()),
     "reading a reply": lambda: ChatDialect().read_reply(reply()),
-    "putting a model in": lambda: ChatDialect().with_model(talk(), "m"),
+    "putting a model in": lambda: with_model(talk(), "m"),
     "preparing a conversation": lambda: make_body(talk()),
     "preparing an image": lambda: make_body(image()),
 }

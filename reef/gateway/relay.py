@@ -42,6 +42,7 @@ from reef.gateway.translated import deliver_translated
 from reef.gateway.unrecorded import pass_through
 from reef.gateway.upstream import UpstreamCalls
 from reef.gateway.whole import deliver_estimate, deliver_folded, deliver_whole, is_event_stream
+from reef.gateway.wire import Reply
 from reef.ids import new_id
 from reef.records.calls import LARGE, OpenRecord
 from reef.records.writer import Writer
@@ -218,9 +219,7 @@ class Gateway:
             # Gives the connection back when the reply was read to its end, and closes it when it was not.
             reply.release()
 
-    async def _deliver(
-        self, reply: aiohttp.ClientResponse, delivery: Delivery, exchange: Exchange | None
-    ) -> web.StreamResponse:
+    async def _deliver(self, reply: Reply, delivery: Delivery, exchange: Exchange | None) -> web.StreamResponse:
         if reply.status < 200:
             # The connection speaks another protocol from here on.
             reply.close()

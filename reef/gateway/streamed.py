@@ -18,6 +18,7 @@ from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import Problem, ReplyFacts
 from reef.gateway.streaming import StreamCopy
 from reef.gateway.translate import Usage
+from reef.gateway.wire import Reply
 from reef.records.calls import State
 
 _NO_END = "the stream ended without its last event"
@@ -48,7 +49,7 @@ class Bridge(Protocol):
 
 async def deliver_stream(
     delivery: Delivery,
-    reply: aiohttp.ClientResponse,
+    reply: Reply,
     copy: StreamCopy,
     found: CIMultiDict[str],
     bridge: Bridge | None = None,
@@ -80,7 +81,7 @@ async def deliver_stream(
 
 async def _read(
     delivery: Delivery,
-    reply: aiohttp.ClientResponse,
+    reply: Reply,
     copy: StreamCopy,
     found: CIMultiDict[str],
     bridge: Bridge | None,
@@ -110,7 +111,7 @@ async def _read(
         await _pass_on(delivery, copy, bridge.finish(), bridge)
 
 
-async def _drain(reply: aiohttp.ClientResponse) -> None:
+async def _drain(reply: Reply) -> None:
     """Read what stands behind a translated stream's end. Nobody waits for it, so whatever goes wrong is nothing."""
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(_AFTER_THE_END_S):

@@ -24,6 +24,7 @@ from reef.gateway.streamed import Bridge, deliver_stream
 from reef.gateway.streaming import StreamCopy
 from reef.gateway.translate import Exchange, Usage, error_reply, exact
 from reef.gateway.whole import deliver_body, is_event_stream
+from reef.gateway.wire import Reply
 from reef.records.calls import LARGE
 
 log = logging.getLogger("reef.gateway")
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 
 async def deliver_translated(
-    delivery: Delivery, reply: aiohttp.ClientResponse, exchange: Exchange, keep_raw: bool
+    delivery: Delivery, reply: Reply, exchange: Exchange, keep_raw: bool
 ) -> web.StreamResponse:
     """Translate `reply` to its end: a stream as it comes, anything else when it is whole.
 
@@ -51,7 +52,7 @@ async def deliver_translated(
 
 
 async def _deliver_whole(
-    delivery: Delivery, reply: aiohttp.ClientResponse, exchange: Exchange, found: CIMultiDict[str]
+    delivery: Delivery, reply: Reply, exchange: Exchange, found: CIMultiDict[str]
 ) -> web.StreamResponse:
     pieces: list[bytes] = []
     try:
@@ -116,7 +117,7 @@ class _Guarded:
 class _Collected:
     """A bridge for a reply that cannot be translated as it comes: not a stream, or a compressed one."""
 
-    def __init__(self, exchange: Exchange, reply: aiohttp.ClientResponse) -> None:
+    def __init__(self, exchange: Exchange, reply: Reply) -> None:
         self._exchange = exchange
         self._reply = reply
         self._bridge = exchange.bridge()
@@ -148,7 +149,7 @@ class _Collected:
         return self._bridge.whole(_reply_in(self._exchange, self._reply, body)[0])
 
 
-def _reply_in(exchange: Exchange, reply: aiohttp.ClientResponse, body: bytes) -> tuple[dict[str, Any], bool]:
+def _reply_in(exchange: Exchange, reply: Reply, body: bytes) -> tuple[dict[str, Any], bool]:
     """A reply of the upstream as one object of its own dialect, and whether it has come to its end.
 
     Raises UpstreamFailed when it is none.
@@ -173,7 +174,7 @@ def _reply_in(exchange: Exchange, reply: aiohttp.ClientResponse, body: bytes) ->
     return value, ended
 
 
-def _plain(reply: aiohttp.ClientResponse, body: bytes) -> bytes | None:
+def _plain(reply: Reply, body: bytes) -> bytes | None:
     return encodings.decoded(encodings.named(reply.headers), body)
 
 

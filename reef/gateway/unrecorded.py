@@ -16,6 +16,7 @@ from reef.gateway.lenient import parse
 from reef.gateway.refusing import refusal
 from reef.gateway.sending import Sending
 from reef.gateway.upstream import UpstreamCalls
+from reef.gateway.wire import Reply
 
 _ABSENT = (404, 405, 501)
 
@@ -56,7 +57,7 @@ async def pass_through(
         reply.release()
 
 
-async def _send_on(request: web.Request, reply: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _send_on(request: web.Request, reply: Reply) -> web.StreamResponse:
     response = web.StreamResponse(status=reply.status, headers=headers.returned(reply.headers))
     response.content_length = reply.content_length
     await response.prepare(request)

@@ -16,12 +16,13 @@ from reef.gateway.bodies import joined
 from reef.gateway.delivery import ClientGone, Delivery
 from reef.gateway.dialect import BROKEN_OFF, Problem, ReplyFacts
 from reef.gateway.guarded import UNREADABLE
+from reef.gateway.wire import Reply
 from reef.records.calls import LARGE, State
 
 log = logging.getLogger("reef.gateway")
 
 
-async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
+async def deliver_whole(delivery: Delivery, reply: Reply) -> web.StreamResponse:
     """Relay one body: at once when it has come in one piece, else as it comes, its end waiting for the record.
 
     Raises ClientGone, BrokenOff.
@@ -63,7 +64,7 @@ async def deliver_whole(delivery: Delivery, reply: aiohttp.ClientResponse) -> we
     return await delivery.finish()
 
 
-async def deliver_folded(delivery: Delivery, reply: aiohttp.ClientResponse) -> web.StreamResponse:
+async def deliver_folded(delivery: Delivery, reply: Reply) -> web.StreamResponse:
     """Answer with one JSON body although the upstream streams: the client did not ask for a stream.
 
     Raises BrokenOff.
@@ -107,12 +108,12 @@ async def deliver_estimate(delivery: Delivery, body: bytes) -> web.StreamRespons
     return await delivery.send_whole(200, found, body, delivery.end("complete", delivery.dialect.read_reply(body)))
 
 
-def is_event_stream(reply: aiohttp.ClientResponse) -> bool:
+def is_event_stream(reply: Reply) -> bool:
     """Whether the reply's body is a stream of events."""
     return reply.headers.get("content-type", "").lower().startswith("text/event-stream")
 
 
-async def _read(delivery: Delivery, reply: aiohttp.ClientResponse, body: bytes) -> ReplyFacts:
+async def _read(delivery: Delivery, reply: Reply, body: bytes) -> ReplyFacts:
     """The facts of a body that has come, read from a plain copy. Never raises: the bytes go on whatever they hold."""
 
     def read() -> ReplyFacts:

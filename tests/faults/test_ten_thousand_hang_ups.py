@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reef.gateway.upstream import KEPT_ALIVE_S
+from reef.gateway.wire import KEPT_ALIVE_S
 from tests.faults.leaving import Client, connections, plan, rss_mb, unended
 from tests.http.running import Home, Upstream, start_upstream, wait_for
 

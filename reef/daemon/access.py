@@ -73,6 +73,9 @@ class Caller:
         return "person" if self.kind == "person" else "program"
 
 
+_NOBODY, _NOBODY_INSIDE = Caller("nobody"), Caller("nobody", None, True)
+
+
 def digest(secret: str) -> bytes:
     """How secrets are kept and compared."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
@@ -119,7 +122,7 @@ class Door:
                 raise Unauthorized("this token is not accepted", "export REEF_TOKEN=…")
         elif self.needs_token:
             raise Unauthorized("this daemon needs a token", "export REEF_TOKEN=…")
-        return Caller("nobody", None, inside)
+        return _NOBODY_INSIDE if inside else _NOBODY
 
     def check(self, caller: Caller, access: Access, session_may: bool) -> None:
         """Raises Forbidden when `caller` may not use a route of this kind."""

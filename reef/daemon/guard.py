@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from aiohttp import hdrs, web
+from multidict import istr
 
 from reef.config import Settings
 from reef.daemon.access import Caller, Door
@@ -29,6 +30,9 @@ CALLER: web.RequestKey[Caller] = web.RequestKey("caller", Caller)
 EXTRA_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("extra_headers", dict)
 
 _CLIENT_GONE = 499
+_HOSTS_KEPT = 64
+_JSON = "application/json"
+_SITE = istr("sec-fetch-site")
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _EXPOSED = (
     "x-reef-agent-record-id, x-reef-release-id, x-reef-unrecorded, x-reef-estimate, x-reef-translated,"
@@ -58,6 +62,8 @@ class Guard:
         if settings.reef.host not in ("0.0.0.0", "::"):
             self._hosts |= {f"[{settings.reef.host}]" if ":" in settings.reef.host else settings.reef.host.lower()}
         self._origins = frozenset(settings.reef.console_origins)
+        self._accepted: set[str] = set()
+        """Headers as they came that were found good: nearly every call brings the same."""
         self._foreign: WeakKeyDictionary[asyncio.Transport, bool] = WeakKeyDictionary()
 
     @property
@@ -92,7 +98,8 @@ class Guard:
 
     async def on_prepare(self, request: web.BaseRequest, response: web.StreamResponse) -> None:
         """Add what every reply of this request carries."""
-        response.headers.update(request.get(EXTRA_HEADERS, {}))
+        if (more := request.get(EXTRA_HEADERS)) is not None:
+            response.headers.update(more)
         origin = request.headers.get(hdrs.ORIGIN)
         if origin is not None and origin in self._origins:
             response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
@@ -117,10 +124,14 @@ class Guard:
 
     def _check_host(self, request: web.Request) -> None:
         hosts = request.headers.getall(hdrs.HOST, [])
+        if len(hosts) == 1 and hosts[0] in self._accepted:
+            return
         name, _, port = hosts[0].lower().rpartition(":") if len(hosts) == 1 and _has_port(hosts[0]) else ("", "", "")
         name = name or (hosts[0].lower() if len(hosts) == 1 else "")
         if name not in self._hosts or (port and not port.isdigit()):
             raise Forbidden("this Host is not one that the daemon answers to", "use http://127.0.0.1 with the port")
+        if len(self._accepted) < _HOSTS_KEPT:
+            self._accepted.add(hosts[0])
 
     def _check_browser(self, request: web.Request) -> None:
         origin = request.headers.get(hdrs.ORIGIN)
@@ -128,7 +139,7 @@ class Guard:
             if origin in self._origins:
                 return
             raise Forbidden("a page of this origin may not call the daemon", "reef.console-origins in config.yaml")
-        site = request.headers.get("sec-fetch-site")
+        site = request.headers.get(_SITE)
         if site is not None and site not in ("none", "same-origin"):
             raise Forbidden("a page of another site may not call the daemon", "reef.console-origins in config.yaml")
 
@@ -170,10 +181,12 @@ def _check_body(request: web.Request, form: bool) -> None:
         raise TooLarge(f"the body has {length} bytes, the limit is {MAX_BODY}")
     if not request.body_exists or length == 0:
         return
+    if request.headers.get(hdrs.CONTENT_TYPE) == _JSON:
+        return
     kind = request.content_type
     if form and kind == "multipart/form-data":
         return
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+    if kind != _JSON and not (kind.startswith("application/") and kind.endswith("+json")):
         raise UnsupportedContent("the body must be JSON by its content type", "-H 'Content-Type: application/json'")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from multidict import istr
+
 from reef.credentials import clean
 from reef.errors import ReefError
 from reef.gateway.lenient import parse, storable
@@ -32,19 +34,22 @@ OPENAI_KINDS = {
 }
 """OpenAI's word for what went wrong, by HTTP status; everything else is `server_error`."""
 
-SESSION_HEADERS = (
-    "x-reef-session",
-    "x-session-id",
-    "x-claude-code-session-id",
-    "session-id",
-    "session_id",
-    "x-session-affinity",
-    "thread-id",
+SESSION_HEADERS = tuple(
+    istr(name)
+    for name in (
+        "x-reef-session",
+        "x-session-id",
+        "x-claude-code-session-id",
+        "session-id",
+        "session_id",
+        "x-session-affinity",
+        "thread-id",
+    )
 )
 """Where clients name their session, first hit wins; the body comes after these."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestFacts:
     """What a request asks for, read from a copy of its body."""
 
@@ -234,10 +239,9 @@ def short_text(value: Any, longest: int = 256) -> str | None:
 
 def first_line(text: str) -> str:
     """The first line of `text` that is not blank, cut to the length of a preview."""
-    for line in text[:20_000].splitlines():
-        if line.strip():
-            return storable(line.strip()[:PREVIEW_CHARACTERS])
-    return ""
+    # Cut before it is split: the text may be a whole file, and only its beginning is wanted.
+    start = text[:20_000].lstrip()[:PREVIEW_CHARACTERS].splitlines()
+    return storable(start[0].rstrip()) if start else ""
 
 
 def calls_line(calls: Iterable[tuple[Any, Any]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
@@ -58,8 +59,7 @@ def forwarded(headers: CIMultiDictProxy[str], own: dict[str, str]) -> CIMultiDic
     dropped = _named_in(headers.get("connection"))
     found: CIMultiDict[str] = CIMultiDict()
     for name, value in headers.items():
-        lower = name.lower()
-        if lower not in _NOT_FORWARDED and lower not in dropped and not lower.startswith(_OWN):
+        if _is_forwarded(name) and not (dropped and name.lower() in dropped):
             found.add(name, value)
     found["accept-encoding"] = "identity"
     found.update(own)
@@ -91,10 +91,9 @@ def returned(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     dropped = _named_in(headers.get("connection"))
     found: CIMultiDict[str] = CIMultiDict()
     for name, value in headers.items():
-        lower = name.lower()
-        if lower in _NOT_RETURNED or lower in dropped or lower.startswith((_OWN, "access-control-")):
+        if not _is_returned(name) or (dropped and name.lower() in dropped):
             continue
-        if not _CONTROL.search(value):
+        if value.isprintable() or not _CONTROL.search(value):
             found.add(name, value)
     return found
 
@@ -104,6 +103,19 @@ def tags(headers: CIMultiDictProxy[str]) -> dict[str, str] | None:
     names = [name for name in headers if name[:7].lower() == _OWN]
     found = {name.lower()[len(_TAG) :]: headers[name] for name in names if name.lower().startswith(_TAG)}
     return found or None
+
+
+# The same few names come with every call.
+@lru_cache(maxsize=512)
+def _is_forwarded(name: str) -> bool:
+    lower = name.lower()
+    return lower not in _NOT_FORWARDED and not lower.startswith(_OWN)
+
+
+@lru_cache(maxsize=512)
+def _is_returned(name: str) -> bool:
+    lower = name.lower()
+    return lower not in _NOT_RETURNED and not lower.startswith((_OWN, "access-control-"))
 
 
 def _named_in(connection: str | None) -> frozenset[str]:

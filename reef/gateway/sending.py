@@ -44,7 +44,7 @@ T = TypeVar("T")
 _NEWER_WORDS = (b"developer", b"max_completion_tokens")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sending:
     """One call as it goes out."""
 

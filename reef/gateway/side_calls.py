@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from multidict import istr
+
 from reef.gateway.dialect import RequestFacts
 
-_AGENTS = ("x-claude-code-session-id", "x-session-affinity", "thread-id")
+_AGENTS = (istr("x-claude-code-session-id"), istr("x-session-affinity"), istr("thread-id"))
 """Headers that only agents with tools send."""
 _QUOTA = "quota"
 """What Claude Code says, asking for one token, to find out whether there is any left."""

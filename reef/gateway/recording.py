@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from reef.errors import ReefError
@@ -22,12 +22,11 @@ from reef.records.calls import (
     attach_request,
     flush_progress,
     make_body,
-    open_record,
     settle_record,
-    store_record,
+    store_records,
 )
 from reef.records.large import store_parts
-from reef.records.writer import Writer
+from reef.records.writer import Grouped, Writer
 
 OPEN_WAIT_S = 0.25
 """How long a reply waits, from its first byte, for its row to be on disk."""
@@ -57,7 +56,7 @@ class Recording:
         self._row: OpenRecord | None = None
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._opened: asyncio.Future[int] | None = None
+        self._opened: asyncio.Future[None] | None = None
         self._problem: str | None = None
         self._work: set[asyncio.Future[None]] = set()
         self._on_loss: Callable[[], None] | None = on_loss
@@ -197,17 +196,16 @@ class Recording:
             self._timer.cancel()
             self._timer = None
         try:
-            self._opened = self._watched(self._writer.begin(self._write_row, size=self._size))
+            self._opened = self._watched(self._writer.begin(_Row(self), size=self._size))
         except ReefError as error:
             self._problem = error.message
             self._lose()
 
-    def _write_row(self, conn: sqlite3.Connection) -> int:
-        """In the writer's thread: the row, with its end when that is known by now."""
+    def claimed(self) -> tuple[OpenRecord, Settlement | None]:
+        """In the writer's thread: the row, with its end when that is known by now. A later end is written by itself."""
         assert self._row is not None
         self._claimed = True
-        end = self._end
-        return open_record(conn, self._row) if end is None else store_record(conn, self._row, end)
+        return self._row, self._end
 
     def _operation(self, end: Settlement) -> Callable[[sqlite3.Connection], None]:
         def write(conn: sqlite3.Connection) -> None:
@@ -251,6 +249,17 @@ class Recording:
         if self._on_loss is not None:
             self._on_loss()
             self._on_loss = None
+
+
+class _Row(Grouped):
+    """The operation that writes the row of a recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    @classmethod
+    def together(cls, conn: sqlite3.Connection, operations: Sequence[_Row]) -> None:
+        store_records(conn, (row._recording.claimed() for row in operations))
 
 
 def _size(body: bytes | Body | None) -> int:

@@ -7,7 +7,7 @@ hashes and compresses them elsewhere and hands over what is ready.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ from reef import events
 from reef.credentials import clean
 from reef.errors import NotFound
 from reef.ids import from_blob, to_blob, utc_now
-from reef.records.parts import Place, Prepared, prepare, put
+from reef.records import many
+from reef.records.parts import Place, Prepared, prepare, put, put_all
 from reef.records.redact import kept, kept_json, redact
 
 State = Literal["complete", "partial", "failed", "cancelled", "interrupted"]
@@ -98,23 +99,22 @@ class Settlement:
     redact: bool = True
 
 
-_OPEN = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
- version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
- tags_json, side_call, preview, follows)
- VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_NO_END = Settlement("interrupted")
 _SETTLE = """UPDATE records SET state = ?, response_part = ?, response_chain = ?, raw_part = ?, raw_chain = ?,
  response_bytes = ?, response_hash = ?,
  status = ?, error = ?, first_byte_ms = ?, duration_ms = ?, prompt_tokens = ?, completion_tokens = ?, cached_tokens = ?,
  expected_tokens = ?, prompt_cut = ?, finish_reason = ?, redactions = redactions + ?, trainable = ?,
  attempts_json = ?, notes_json = ?, answer_preview = ?, reply_name = ?,
  model = coalesce(?, model), load_id = coalesce(?, load_id) WHERE sequence = ?"""
-_STORE = """INSERT INTO records (id, scenario, session, dialect, route, model, streaming, state, source, adapter,
- version, engine, load_id, request_part, request_chain, request_bytes, request_hash, started_at, redactions,
- tags_json, side_call, preview, follows, response_part, response_chain, raw_part, raw_chain, response_bytes,
- response_hash, status, error, first_byte_ms, duration_ms, prompt_tokens, completion_tokens, cached_tokens,
- expected_tokens, prompt_cut, finish_reason, trainable, attempts_json, notes_json, answer_preview, reply_name)
- VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
- ?, ?, ?, ?, ?, ?, ?)"""
+_RECORD = (
+    "id", "scenario", "session", "dialect", "route", "model", "streaming", "state", "source", "adapter", "version",
+    "engine", "load_id", "request_part", "request_chain", "request_bytes", "request_hash", "started_at", "redactions",
+    "tags_json", "side_call", "preview", "follows", "response_part", "response_chain", "raw_part", "raw_chain",
+    "response_bytes", "response_hash", "status", "error", "first_byte_ms", "duration_ms", "prompt_tokens",
+    "completion_tokens", "cached_tokens", "expected_tokens", "prompt_cut", "finish_reason", "trainable",
+    "attempts_json", "notes_json", "answer_preview", "reply_name",
+)  # fmt: skip
+_EVENT = ("at", "kind", "scenario", "ids_json", "state")
 # Asking first costs less than half of what RETURNING does.
 _FIND = "SELECT sequence, scenario, streaming, state FROM records WHERE id = ?"
 _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_bytes = ?, request_hash = ?,
@@ -122,7 +122,6 @@ _ATTACH = """UPDATE records SET request_part = ?, request_chain = ?, request_byt
 _FLUSH = "INSERT INTO progress (record, body) SELECT sequence, ? FROM records WHERE id = ? AND state = 'open'"
 _LAST_FLUSH = """SELECT progress.sequence, progress.body FROM progress
  JOIN records ON records.sequence = progress.record WHERE records.id = ? ORDER BY progress.sequence DESC LIMIT 1"""
-_TELL = "INSERT INTO events (at, kind, scenario, ids_json, state) VALUES (?, ?, ?, ?, ?)"
 
 
 def make_body(body: bytes, redacting: bool = True) -> Body:
@@ -131,23 +130,68 @@ def make_body(body: bytes, redacting: bool = True) -> Body:
     return Body(prepare(stored), len(body), count)
 
 
-def open_record(conn: sqlite3.Connection, call: OpenRecord) -> int:
-    """Store the row of a call that has arrived, state `open`, and return its sequence."""
-    body = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
-    place = _put(conn, body)
-    cursor = conn.execute(
-        _OPEN,
-        (
-            to_blob(call.receipt), call.scenario, kept(call.session), call.dialect, kept(call.route),
-            kept(call.model), call.streaming, call.source, kept(call.adapter), call.version, call.engine,
-            kept(call.load_id), *place,
-            body.received_bytes if body else call.request_bytes or 0, body.prepared.hash if body else None,
-            call.started_at, body.redactions if body else 0, kept_json(call.tags), call.side_call,
-            _shown(call.preview, call.redact), kept(call.follows),
-        ),
+def open_record(conn: sqlite3.Connection, call: OpenRecord) -> None:
+    """Store the row of a call that has arrived, state `open`."""
+    store_records(conn, [(call, None)])
+
+
+def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) -> None:
+    """`open_record` and `settle_record` in one row, for a call that was over before its row was written."""
+    store_records(conn, [(call, end)])
+
+
+def store_records(conn: sqlite3.Connection, calls: Iterable[tuple[OpenRecord, Settlement | None]]) -> None:
+    """Store the rows of several calls, each with its end or still open. One event each, about what it is by now."""
+    bodies: list[Body | None] = []
+    made = []
+    for call, end in calls:
+        request = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
+        reply, raw = _reply_bodies(end) if end is not None else (None, None)
+        bodies += request, reply, raw
+        made.append((call, end))
+    places = iter(put_all(conn, [None if body is None else body.prepared for body in bodies]))
+    found = iter(bodies)
+    rows = [
+        _record(call, end, (next(found), next(found), next(found)), (next(places), next(places), next(places)))
+        for call, end in made
+    ]
+    many.insert(conn, "records", _RECORD, rows)
+    now = utc_now()
+    told = [
+        (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open")
+        if end is None
+        else (now, events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state)
+        for call, end in made
+    ]
+    many.insert(conn, "events", _EVENT, told)
+
+
+def _record(
+    call: OpenRecord,
+    end: Settlement | None,
+    bodies: tuple[Body | None, Body | None, Body | None],
+    places: tuple[Place, Place, Place],
+) -> tuple[Any, ...]:
+    """The row of a call, as `_RECORD` names it. `bodies` and `places`: those of the request, reply and stream."""
+    request, reply, raw = bodies
+    redacted = (reply.redactions if reply else 0) + (raw.redactions if raw else 0)
+    state = "open" if end is None else end.state
+    if end is None:
+        end = _NO_END
+    return (
+        to_blob(call.receipt), call.scenario, kept(call.session), call.dialect, kept(call.route),
+        kept(end.model or call.model), call.streaming, state, call.source, kept(call.adapter), call.version,
+        call.engine, kept(end.load_id or call.load_id), *places[0],
+        request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
+        call.started_at, redacted + (request.redactions if request else 0), kept_json(call.tags), call.side_call,
+        _shown(call.preview, call.redact), kept(call.follows), *places[1], *places[2],
+        reply.received_bytes if reply else None, reply.prepared.hash if reply else None, end.status,
+        kept(end.error), end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens),
+        kept(end.completion_tokens), kept(end.cached_tokens), end.expected_tokens, end.prompt_cut,
+        kept(end.finish_reason), state == "complete" and end.trainable and not redacted,
+        kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
+        kept(end.reply_name),
     )  # fmt: skip
-    conn.execute(_TELL, (call.started_at, events.RECORD_OPENED, call.scenario, _ids(call.receipt), "open"))
-    return int(cursor.lastrowid or 0)
 
 
 def attach_request(conn: sqlite3.Connection, receipt: str, body: Body) -> None:
@@ -181,15 +225,15 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     sequence, scenario, streaming, state = row
     if state != "open":
         return
-    body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
-    raw = _raw(end, body)
+    body, raw = _reply_bodies(end)
+    body_place, raw_place = put_all(conn, [body.prepared if body else None, raw.prepared if raw else None])
     # The stream holds the same reply a second time.
     redactions = max(body.redactions if body else 0, raw.redactions if raw else 0)
     trainable = end.trainable and end.state == "complete" and not redactions
     conn.execute(
         _SETTLE,
         (
-            end.state, *_put(conn, body), *_put(conn, raw),
+            end.state, *body_place, *raw_place,
             body.received_bytes if body else None, body.prepared.hash if body else None, end.status, kept(end.error),
             end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens), kept(end.completion_tokens),
             kept(end.cached_tokens), end.expected_tokens, end.prompt_cut, kept(end.finish_reason), redactions,
@@ -200,39 +244,8 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
     )  # fmt: skip
     if streaming:
         conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
-    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, scenario, _ids(receipt), end.state))
-
-
-def store_record(conn: sqlite3.Connection, call: OpenRecord, end: Settlement) -> int:
-    """`open_record` and `settle_record` in one row, for a call that was over before its row was written.
-
-    Returns the row's sequence. There is one event, that the record is settled.
-    """
-    request = make_body(call.request, call.redact) if isinstance(call.request, bytes) else call.request
-    body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
-    raw = _raw(end, body)
-    redacted = (body.redactions if body else 0) + (raw.redactions if raw else 0)
-    redactions = redacted + (request.redactions if request else 0)
-    cursor = conn.execute(
-        _STORE,
-        (
-            to_blob(call.receipt), call.scenario, kept(call.session), call.dialect, kept(call.route),
-            kept(end.model or call.model), call.streaming, end.state, call.source, kept(call.adapter), call.version,
-            call.engine,
-            kept(end.load_id or call.load_id), *_put(conn, request),
-            request.received_bytes if request else call.request_bytes or 0, request.prepared.hash if request else None,
-            call.started_at, redactions, kept_json(call.tags), call.side_call,
-            _shown(call.preview, call.redact), kept(call.follows), *_put(conn, body), *_put(conn, raw),
-            body.received_bytes if body else None, body.prepared.hash if body else None, end.status,
-            kept(end.error), end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens),
-            kept(end.completion_tokens), kept(end.cached_tokens), end.expected_tokens, end.prompt_cut,
-            kept(end.finish_reason), end.trainable and end.state == "complete" and not redacted,
-            kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
-            kept(end.reply_name),
-        ),
-    )  # fmt: skip
-    conn.execute(_TELL, (utc_now(), events.RECORD_SETTLED, call.scenario, _ids(call.receipt), end.state))
-    return int(cursor.lastrowid or 0)
+    told = (utc_now(), events.RECORD_SETTLED, scenario, _ids(receipt), end.state)
+    many.insert(conn, "events", _EVENT, [told])
 
 
 def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], bytes] | None = None) -> int:
@@ -259,14 +272,14 @@ def _shown(preview: str | None, shaped: bool) -> str | None:
     return clean(preview, shaped)[:PREVIEW_CHARS] if preview else None
 
 
-def _raw(end: Settlement, body: Body | None) -> Body | None:
-    """The stream as it may be stored: not at all when its events hold in pieces what was cut out of the whole reply."""
+def _reply_bodies(end: Settlement) -> tuple[Body | None, Body | None]:
+    """The reply and its stream as they are stored.
+
+    No stream is when its events hold in pieces what was cut out of the whole reply.
+    """
+    body = make_body(end.response, end.redact) if isinstance(end.response, bytes) else end.response
     raw = make_body(end.raw, end.redact) if isinstance(end.raw, bytes) else end.raw
-    return None if raw is not None and body is not None and raw.redactions < body.redactions else raw
-
-
-def _put(conn: sqlite3.Connection, body: Body | None) -> Place:
-    return (None, None) if body is None else put(conn, body.prepared)
+    return body, None if raw is not None and body is not None and raw.redactions < body.redactions else raw
 
 
 def _ids(receipt: str) -> str:

@@ -267,6 +267,27 @@ def m004_conversations_that_a_server_holds(db: Database) -> None:
     )
 
 
+@store(name="m005_short_bodies_without_a_hash")
+def m005_short_bodies_without_a_hash(db: Database) -> None:
+    _run(
+        db,
+        (
+            """CREATE TABLE new_parts (
+                sequence INTEGER PRIMARY KEY,
+                hash BLOB,
+                size INTEGER NOT NULL,
+                codec TEXT NOT NULL,
+                body BLOB NOT NULL
+            )""",
+            "INSERT INTO new_parts SELECT sequence, hash, size, codec, body FROM parts ORDER BY sequence",
+            "DROP TABLE parts",
+            "ALTER TABLE new_parts RENAME TO parts",
+            "CREATE UNIQUE INDEX parts_by_hash ON parts(hash) WHERE hash IS NOT NULL",
+        ),
+        5,
+    )
+
+
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:
     # One statement at a time: `executescript` would commit the transaction that sqlite-utils opened.
     for statement in statements:

@@ -13,8 +13,10 @@ import logging
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +39,19 @@ class RecordingFailed(Unavailable):
     """The store could not be written: locked, full, damaged or closed. Nothing of the operation was kept."""
 
     code = "recording_failed"
+
+
+class Grouped(ABC):
+    """An operation that costs less when it runs with others like it than alone. Its result is None."""
+
+    @classmethod
+    @abstractmethod
+    def together(cls, conn: sqlite3.Connection, operations: Sequence[Any]) -> None:
+        """Run several operations of this class, in this order. When it raises, each is run by itself instead."""
+
+    def __call__(self, conn: sqlite3.Connection) -> None:
+        """Run this one alone."""
+        self.together(conn, (self,))
 
 
 class _Item:
@@ -204,8 +219,12 @@ class Writer:
     def _run_together(self, connection: sqlite3.Connection, group: list[_Item], lost: int) -> None:
         """Run a group without savepoints; when one of it raises, start over with one for each."""
         try:
-            for item in group:
-                item.outcome = (True, item.operation(connection))
+            for kind, run in groupby(group, _kind):
+                items = list(run)
+                if kind is not None:
+                    kind.together(connection, [item.operation for item in items])
+                for item in items:
+                    item.outcome = (True, item.operation(connection) if kind is None else None)
         except Exception as error:
             if _is_file_trouble(error):
                 raise
@@ -252,6 +271,11 @@ class Writer:
             except RuntimeError:
                 # The loop was closed while its operations were written: nobody waits any more.
                 continue
+
+
+def _kind(item: _Item) -> type[Grouped] | None:
+    operation = item.operation
+    return type(operation) if isinstance(operation, Grouped) else None
 
 
 def _run_in_savepoint(connection: sqlite3.Connection, item: _Item) -> None:

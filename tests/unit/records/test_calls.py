@@ -197,6 +197,6 @@ def test_previews_are_cut_to_two_hundred_characters(writer: Writer, reader: Read
 
 async def test_the_operations_run_through_a_coroutine_as_the_gateway_does(writer: Writer, reader: Reader) -> None:
     call = OpenRecord(new_id(), "default", "chat", "/v1/chat/completions", REQUEST)
-    assert await writer.write(lambda conn: open_record(conn, call)) == 1
+    assert await writer.write(lambda conn: open_record(conn, call)) is None
     await writer.write(lambda conn: settle_record(conn, call.receipt, Settlement("complete", response=REPLY)))
     assert reader.response_bytes(call.receipt) == REPLY

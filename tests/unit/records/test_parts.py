@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reef.errors import Failed
-from reef.records.parts import get_body, missing, pack, prepare, put, unpack
+from reef.records.parts import get_body, missing, pack, prepare, put, put_all, unpack
 from reef.records.schema import open_store
 
 # What JSON libraries change, refuse or fold when they read and write it.
@@ -69,12 +69,39 @@ def test_any_bytes_come_back(conn: sqlite3.Connection, unit: bytes, times: int) 
     assert kept(conn, unit * times) == unit * times
 
 
-def test_an_equal_body_is_stored_once(conn: sqlite3.Connection) -> None:
-    for body in (b'{"messages":[]}', json.dumps({"messages": [{"content": "x" * 700}] * 40}).encode()):
-        first = put(conn, prepare(body))
-        before = size_of(conn)
-        assert put(conn, prepare(body)) == first
-        assert size_of(conn) == before
+@pytest.mark.parametrize(
+    "body",
+    [json.dumps({"messages": [{"content": "x" * 700}] * 40}).encode(), b"no json " * 2000],
+    ids=["a chain", "one part"],
+)
+def test_a_long_body_like_one_before_is_stored_once(conn: sqlite3.Connection, body: bytes) -> None:
+    first = put(conn, prepare(body))
+    before = size_of(conn)
+    assert put(conn, prepare(body)) == first
+    assert size_of(conn) == before
+
+
+def test_a_short_body_is_stored_as_often_as_it_comes_and_takes_no_place_in_the_index(conn: sqlite3.Connection) -> None:
+    places = [put(conn, prepare(b'{"messages":[]}')) for _ in range(3)]
+    assert len(set(places)) == 3
+    assert {get_body(conn, place) for place in places} == {b'{"messages":[]}'}
+    assert conn.execute("SELECT count(*), count(hash) FROM parts").fetchone() == (3, 0)
+
+
+def test_several_bodies_are_put_at_once_each_at_its_own_place(conn: sqlite3.Connection) -> None:
+    bodies = [
+        b"",
+        b"short",
+        os.urandom(300),
+        b"again and " * 40,
+        b"long " * 5000,
+        json.dumps([["x" * 99] * 200]).encode(),
+    ]
+    places = put_all(conn, [None, *(prepare(body) for body in bodies * 5), None])
+    assert places[0] == places[-1] == (None, None)
+    assert [get_body(conn, place) for place in places[1:-1]] == bodies * 5
+    stored = conn.execute("SELECT sum(codec = 'zstd'), sum(codec = 'raw') FROM parts WHERE hash IS NULL").fetchone()
+    assert stored == (5, 15)
 
 
 def test_a_turn_costs_what_is_new_in_it(conn: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -14,6 +15,7 @@ from sqlite_utils import Database
 
 from reef.errors import NotFound, Unavailable
 from reef.records import migrations, schema
+from reef.records.parts import prepare, put
 from reef.records.reader import Reader
 from reef.records.schema import APPLICATION_ID, SCHEMA_VERSION, StoreRefused, open_readonly, open_store, refusal
 from reef.records.writer import Writer
@@ -63,6 +65,7 @@ def test_every_table_is_ordered_by_sequence_and_known_to_sqlite_utils(store: Pat
         "m002_when_a_sessions_process_started",
         "m003_what_reached_the_model",
         "m004_conversations_that_a_server_holds",
+        "m005_short_bodies_without_a_hash",
     ]
     database.close()
 
@@ -143,6 +146,42 @@ def test_a_store_of_an_older_reef_is_migrated_after_a_copy(store: Path, monkeypa
         assert old.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
     old.close()
     assert not list(store.parent.glob("*.partial"))
+
+
+def older(store: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
+    """A store as the reef of schema `version` made it."""
+    for module in (schema, migrations):
+        monkeypatch.setattr(module, "SCHEMA_VERSION", version)
+    monkeypatch.setattr(migrations.store, "_migrations", migrations.store._migrations[:version])
+    connection = open_store(store)
+    monkeypatch.undo()
+    return connection
+
+
+def test_bodies_of_schema_4_keep_their_places_and_hashes_and_are_found_again(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({"messages": [{"content": f"{number} " * 400} for number in range(30)]}).encode()
+    old = older(store, 4, monkeypatch)
+    long = put(old, prepare(body))
+    old.execute("DELETE FROM parts WHERE sequence = 2")
+    add = "INSERT INTO parts (sequence, hash, size, codec, body) VALUES (?, ?, 5, 'raw', ?)"
+    old.executemany(add, [(2, b"h" * 16, b"short"), (900, b"i" * 16, b"later")])
+    before = old.execute("SELECT * FROM parts ORDER BY sequence").fetchall()
+    old.close()
+
+    connection = open_store(store)
+    assert connection.execute("SELECT * FROM parts ORDER BY sequence").fetchall() == before
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("PRAGMA foreign_key_list(chains)").fetchall()[1][2] == "parts"
+    assert put(connection, prepare(body)) == long
+    assert connection.execute("SELECT max(sequence) FROM parts").fetchone() == (900,)
+    assert put(connection, prepare(b"short")) == (901, None)
+    with pytest.raises(sqlite3.IntegrityError):
+        connection.execute("INSERT INTO parts (hash, size, codec, body) VALUES (?, 5, 'raw', 'again')", (b"h" * 16,))
+    plan = connection.execute("EXPLAIN QUERY PLAN SELECT sequence FROM parts WHERE hash = ?", (b"h" * 16,)).fetchall()
+    assert "parts_by_hash" in plan[0][3]
+    connection.close()
 
 
 def test_a_migration_that_fails_changes_nothing(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

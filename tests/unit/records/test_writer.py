@@ -19,28 +19,7 @@ from reef.records import rows
 from reef.records import writer as writing
 from reef.records.reader import Reader
 from reef.records.writer import RecordingFailed, Writer
-from tests.unit.records.calling import recorded
-
-
-def add(kind: str = events.ENGINE_CHANGED, **ids: Any) -> Any:
-    return lambda conn: rows.add_event(conn, kind, None, ids)
-
-
-class Hold:
-    """Keeps the writer busy, so that what is submitted meanwhile becomes one group."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._started, self._go = threading.Event(), threading.Event()
-        self.future = writer.submit(self._wait)
-        assert self._started.wait(30)
-
-    def _wait(self, conn: sqlite3.Connection) -> None:
-        self._started.set()
-        assert self._go.wait(30)
-
-    def release(self) -> None:
-        self._go.set()
-        self.future.result(30)
+from tests.unit.records.calling import Hold, add, limit_pages, recorded
 
 
 @pytest.fixture
@@ -176,16 +155,6 @@ def test_a_short_lock_only_delays(writer: Writer, other: sqlite3.Connection) -> 
     assert not future.done()
     other.execute("ROLLBACK")
     assert future.result(30) == 1
-
-
-def limit_pages(writer: Writer, more: int | None) -> None:
-    """Make the disk full for SQLite after `more` pages; None lifts that."""
-
-    def set_limit(conn: sqlite3.Connection) -> None:
-        pages = conn.execute("PRAGMA page_count").fetchone()[0]
-        conn.execute(f"PRAGMA max_page_count={pages + more if more is not None else 2**31 - 2}")
-
-    writer.submit(set_limit).result(30)
 
 
 def test_a_full_disk_loses_what_does_not_fit_keeps_what_does_and_resumes(writer: Writer, reader: Reader) -> None:

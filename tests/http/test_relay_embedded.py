@@ -75,7 +75,9 @@ def test_the_other_dialects_are_the_models_own(embedded: Home) -> None:
     reader = Reader(embedded.paths.database)
     for dialect, last in (("responses", "response.completed"), ("messages", "message_stop")):
         limit = {"responses": {"max_output_tokens": 8}, "messages": {"max_tokens": 8}}[dialect]
-        body = asking(dialect, "Say hello.") | limit
+        # The likeliest words: llama.cpp leaves `message_start`, and the count in it, out of a stream whose first token
+        # is half of a character, as an emoji's is.
+        body = asking(dialect, "Say hello.") | limit | {"temperature": 0}
         plain = embedded.nobody.post(PATHS[dialect], json=body)
         assert plain.status_code == 200, plain.text
         streamed = embedded.nobody.post(PATHS[dialect], json=body | {"stream": True})

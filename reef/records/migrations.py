@@ -288,6 +288,15 @@ def m005_short_bodies_without_a_hash(db: Database) -> None:
     )
 
 
+# Each subject's own statements, in the order in which they are run.
+_M006: tuple[tuple[str, ...], ...] = ()
+
+
+@store(name="m006_records_found_used_and_forgotten")
+def m006_records_found_used_and_forgotten(db: Database) -> None:
+    _run(db, tuple(statement for subject in _M006 for statement in subject), 6)
+
+
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:
     # One statement at a time: `executescript` would commit the transaction that sqlite-utils opened.
     for statement in statements:

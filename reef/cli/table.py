@@ -126,6 +126,7 @@ COMMANDS: tuple[Command, ...] = (
         verbs={"show": "Show every setting and where it came from"},
         default="show",
     ),
+    Command("doctor", "set up", "Check the record store, the disk, the settings and the daemon"),
     Command("paths", "set up", "Show where reef keeps its files"),
     Command("completion", "set up", "Print the completion script of a shell"),
     Command("help", "set up", "Show a help topic or a command's help"),

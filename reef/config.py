@@ -118,6 +118,8 @@ class RecordsSection(_Section):
     """Whether the event stream of a reply is kept beside the folded body."""
     max_bytes: int = Field(20 * 1024**3, gt=0)
     """Bytes of bodies kept before the oldest go."""
+    count_agent_reports: bool = False
+    """Whether a recipe learns from what an agent reports of itself as from a person's reports."""
 
 
 class HarnessSection(_Section):

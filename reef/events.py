@@ -12,6 +12,7 @@ from typing import Any
 RECORD_OPENED = "record_opened"
 RECORD_SETTLED = "record_settled"
 REPORT_STORED = "report_stored"
+REPORT_REVISED = "report_revised"
 REPORT_WITHDRAWN = "report_withdrawn"
 SESSION_OPENED = "session_opened"
 SESSION_CLOSED = "session_closed"

@@ -39,7 +39,7 @@ _EXPOSED = (
     " x-reef-scenario-created"
 )
 _ALLOWED = {
-    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
     "access-control-allow-headers": "Authorization, Content-Type, x-reef-scenario",
     "access-control-max-age": "600",
 }

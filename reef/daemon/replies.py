@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,17 @@ _OFF_THE_LOOP = 256 * 1024
 
 def json_reply(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """`body` as JSON. What the daemon shows changes all the time, so nothing may keep a copy."""
-    found = web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=headers)
+    found = web.Response(body=_json(body), status=status, content_type="application/json", headers=headers)
     found.headers["cache-control"] = "no-store"
     return found
+
+
+def _json(body: object) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        # Reports hold whatever JSON can: numbers of any length, half a surrogate pair.
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def error_reply(path: str, error: ReefError) -> web.Response:
@@ -46,6 +55,29 @@ async def json_body(request: web.Request, required: bool = True) -> dict[str, An
     if not isinstance(found, dict):
         raise InvalidInput(f"the body is a JSON {_kind(found)}, not an object")
     return found
+
+
+async def exact_json_body(request: web.Request) -> dict[str, Any]:
+    """The request's JSON object with all that JSON can hold: numbers of any length, half a surrogate pair.
+
+    Raises InvalidInput.
+    """
+    raw = await request.read()
+    try:
+        found = await asyncio.to_thread(_exact, raw) if len(raw) > _OFF_THE_LOOP else _exact(raw)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the body is not JSON that can be stored ({error})") from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"the body is a JSON {_kind(found)}, not an object")
+    return found
+
+
+def _exact(raw: bytes) -> Any:
+    return json.loads(raw, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _kind(value: object) -> str:

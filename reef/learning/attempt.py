@@ -169,6 +169,7 @@ class Attempt:
             "policy": wanted.policy,
             "rejected": await home.writer.write(lambda conn: ledger.rejected_before(conn, facts.name)),
             "state": await home.writer.write(lambda conn: ledger.last_state(conn, facts.name)),
+            "count_agent_reports": home.settings.records.count_agent_reports,
             "url": home.url(),
             "model": engine.model,
             "database": home.paths.database,

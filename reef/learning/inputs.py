@@ -17,20 +17,19 @@ MAX_REPORTS = 1_000
 
 
 def gather(job: Job, wanted: Manifest, reader: Reader) -> Iterator[Input]:
-    """Everything that the recipe's manifest says it learns from, oldest first; the asks of the job come first."""
+    """Everything that the recipe's manifest says it learns from, oldest first; the asks of the job come first.
+
+    What an agent reports is no feedback unless the settings say so: it would grade itself.
+    """
     yield from job.asks
     if "reports" in wanted.inputs:
         yield from _reports(job, reader)
 
 
 def _reports(job: Job, reader: Reader) -> Iterator[ReportInput]:
-    for row in reversed(reader.reports(scenario=job.scenario, limit=MAX_REPORTS, withdrawn=False)):
-        if row["consumed_by"] is None:
-            yield ReportInput(
-                row["id"],
-                row["score"],
-                row["feedback"],
-                tuple(row["references"]),
-                row["metadata"] or {},
-                row["source"],
-            )
+    left_out = None if job.count_agent_reports else "agent"
+    found = reader.reports(job.scenario, MAX_REPORTS, withdrawn=False, consumed=False, left_out=left_out)
+    for row in reversed(found):
+        yield ReportInput(
+            row["id"], row["score"], row["feedback"], tuple(row["references"]), row["metadata"] or {}, row["source"]
+        )

@@ -35,6 +35,8 @@ class Job(BaseModel):
     token: str
     """Opens model calls of this scenario while the step runs, and nothing else."""
     model: str | None = None
+    count_agent_reports: bool = False
+    """Whether what agents report is feedback like a person's."""
     max_calls: int = 8
     model_timeout_s: float = 600
     database: Path

@@ -288,8 +288,38 @@ def m005_short_bodies_without_a_hash(db: Database) -> None:
     )
 
 
+_NEXT_PLACE = """max(coalesce((SELECT max(sequence) FROM records), 0) << 20,
+ coalesce((SELECT max(place) FROM reports), 0), coalesce((SELECT max(place) FROM asks), 0)) + 1"""
+_M006_REPORTS = (
+    """CREATE TABLE report_revisions (
+        sequence INTEGER PRIMARY KEY,
+        report INTEGER NOT NULL REFERENCES reports(sequence),
+        number INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        score REAL,
+        feedback_json TEXT,
+        metadata_json TEXT,
+        at TEXT NOT NULL,
+        undone_at TEXT,
+        UNIQUE (report, number)
+    )""",
+    "ALTER TABLE reports ADD COLUMN revised_at TEXT",
+    # Where a report or an ask stands among the records of all scenarios: behind the last one there was, which stands
+    # at its sequence times 2^20. Whoever reads on from a place misses nothing that came later.
+    "ALTER TABLE reports ADD COLUMN place INTEGER",
+    "ALTER TABLE asks ADD COLUMN place INTEGER",
+    "UPDATE asks SET place = sequence",
+    """UPDATE reports SET place = (SELECT coalesce(max(record), 0) << 20 FROM report_references
+        WHERE report = reports.sequence) + (SELECT count(*) FROM asks) + sequence""",
+    "CREATE INDEX reports_by_place ON reports(place)",
+    "CREATE INDEX asks_by_place ON asks(place)",
+    f"""CREATE TRIGGER place_of_a_report AFTER INSERT ON reports WHEN NEW.place IS NULL
+        BEGIN UPDATE reports SET place = {_NEXT_PLACE} WHERE sequence = NEW.sequence; END""",
+    f"""CREATE TRIGGER place_of_an_ask AFTER INSERT ON asks WHEN NEW.place IS NULL
+        BEGIN UPDATE asks SET place = {_NEXT_PLACE} WHERE sequence = NEW.sequence; END""",
+)
 # Each subject's own statements, in the order in which they are run.
-_M006: tuple[tuple[str, ...], ...] = ()
+_M006: tuple[tuple[str, ...], ...] = (_M006_REPORTS,)
 
 
 @store(name="m006_records_found_used_and_forgotten")

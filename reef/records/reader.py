@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reef.credentials import clean
 from reef.errors import Failed, NotFound
@@ -19,11 +20,15 @@ from reef.records import parts, reports, shapes
 from reef.records.schema import open_readonly, refusal
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 _ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
 _FOLLOWED = """SELECT id FROM records WHERE reply_name = ? AND scenario = ? AND sequence < ?
  ORDER BY sequence DESC LIMIT 1"""
+
+_COUNT_REPORTS = """SELECT scenario, source = 'agent', count(*) FROM reports WHERE withdrawn_at IS NULL
+ GROUP BY scenario, source = 'agent'"""
 
 
 class Reader:
@@ -121,30 +126,13 @@ class Reader:
         """The event stream as it came, when `records.keep_raw_streams` was on. Raises NotFound."""
         return self._body(receipt, "raw", None)
 
-    def reports(
-        self, scenario: str | None = None, record: str | None = None, limit: int = 100, withdrawn: bool = True
-    ) -> list[Row]:
-        """Reports, newest first: of a scenario, or those that refer to a record."""
-        where: list[str] = []
-        values: list[Any] = []
-        if scenario is not None:
-            where.append("scenario = ? COLLATE NOCASE")
-            values.append(scenario)
-        if record is not None:
-            where.append(
-                "sequence IN (SELECT report FROM report_references JOIN records"
-                " ON records.sequence = report_references.record WHERE records.id = ?)"
-            )
-            values.append(to_blob(record))
-        if not withdrawn:
-            where.append("withdrawn_at IS NULL")
-        with self._lock:
-            rows = self._all(
-                f"SELECT {reports.REPORT_COLUMNS} FROM reports{_where(where)} ORDER BY sequence DESC LIMIT ?",
-                *values,
-                limit,
-            )
-            return [reports.as_report(self._connection(), row) for row in rows]
+    def reports(self, scenario: str | None = None, limit: int = 100, **filters: Any) -> list[Row]:
+        """Reports, newest first; `filters` are those of `reports.list_reports`."""
+        return self._with(lambda conn: reports.list_reports(conn, scenario, limit, **filters))
+
+    def report(self, id: str) -> Row:
+        """One report. Raises NotFound."""
+        return self._with(lambda conn: reports.report_row(conn, id))
 
     def scenarios(self) -> list[Row]:
         """Every scenario, oldest first."""
@@ -238,12 +226,13 @@ class Reader:
         """What `/reef/status` shows: `{"records": {count, bytes, last_at, open}, "scenarios": [...]}`.
 
         `bytes` is what the store takes on disk. A scenario's row: `name, recipe, adapter, head, pending, records,
-        reports, asks_open, running_step`.
+        reports, agent_reports, asks_open, running_step`; a report that was taken back is counted in neither, and what
+        an agent reported not in `reports`.
         """
         with self._lock:
             last = self._all("SELECT started_at FROM records ORDER BY sequence DESC LIMIT 1")
             calls = dict(self._all("SELECT scenario, count(*) FROM records GROUP BY scenario"))
-            told = dict(self._all("SELECT scenario, count(*) FROM reports GROUP BY scenario"))
+            told = {(name, agents): number for name, agents, number in self._all(_COUNT_REPORTS)}
             asks = dict(
                 self._all("SELECT scenario, count(*) FROM asks WHERE state IN ('queued', 'running') GROUP BY scenario")
             )
@@ -263,7 +252,8 @@ class Reader:
                     "head": row["version"],
                     "pending": waiting.get(row["name"], []),
                     "records": calls.get(row["name"], 0),
-                    "reports": told.get(row["name"], 0),
+                    "reports": told.get((row["name"], 0), 0),
+                    "agent_reports": told.get((row["name"], 1), 0),
                     "asks_open": asks.get(row["name"], 0),
                     "running_step": running.get(row["name"]),
                 }
@@ -342,9 +332,13 @@ class Reader:
         return body
 
     def _all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._with(lambda conn: conn.execute(sql, values).fetchall())
+
+    def _with(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """What `read` finds on the connection; trouble with the file is reef's refusal of it."""
         with self._lock:
             try:
-                return self._connection().execute(sql, values).fetchall()
+                return read(self._connection())
             except sqlite3.DatabaseError as error:
                 raise refusal(self.path, error) from error
 

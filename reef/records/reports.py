@@ -1,7 +1,8 @@
 """Reports: feedback on receipts. The protocol of `POST /reef/report`, checked whole before anything is stored.
 
 A repeated id with the same content is the same report; with other content it is refused. What a person said, what a
-program measured and what an agent thinks of itself are kept apart by `source`.
+program measured and what an agent thinks of itself are kept apart by `source`, and what was said of one answer is kept
+apart from what was said of several together.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from reef import events
 from reef.credentials import clean_json, redact
-from reef.errors import Conflict, InvalidInput, NotFound
+from reef.errors import Conflict, Forbidden, InvalidInput, NotFound
 from reef.ids import from_blob, is_id, new_id, to_blob, utc_now
 from reef.records.rows import add_event
 
@@ -23,6 +24,11 @@ Source = Literal["person", "program", "agent"]
 Row = dict[str, Any]
 
 REFERENCES_MAX = 10_000
+_OWNERS = {"person": "the person's", "program": "a program's", "agent": "an agent's"}
+_ON_RECORD = (
+    "sequence IN (SELECT report FROM report_references JOIN records"
+    " ON records.sequence = report_references.record WHERE records.id = ?)"
+)
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
 
 
@@ -38,15 +44,9 @@ def store_report(
     if not isinstance(body, dict):
         raise InvalidInput("a report must be a JSON object")
     report = _report_id(body.get("agent_record_id"))
-    score = _score(body.get("score"))
-    feedback = _feedback(body.get("feedback"))
-    metadata = _metadata(body.get("metadata"))
+    said = checked(body)
     references = _references(body.get("references"))
-    content = _canonical({"score": score, "feedback": feedback, "references": references, "metadata": metadata})
-    if redact(content.encode())[1]:
-        # Before hashing: the same report is the same one again, whatever was cut out of it.
-        cleaned = clean_json(json.loads(content))
-        feedback, metadata, content = cleaned["feedback"], cleaned["metadata"], _canonical(cleaned)
+    content = canonical(said | {"references": references})
     content_hash = hashlib.blake2b(f"{scenario.casefold()}\0{content}".encode(), digest_size=16).digest()
     blob = to_blob(report)
     known = conn.execute("SELECT content_hash FROM reports WHERE id = ?", (blob,)).fetchone()
@@ -65,8 +65,7 @@ def store_report(
         "INSERT INTO reports (id, scenario, source, session, score, feedback_json, metadata_json, content_hash,"
         " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            blob, scenario, source, session, score, None if feedback is None else _canonical(feedback),
-            None if metadata is None else _canonical(metadata), content_hash, utc_now(),
+            blob, scenario, source, session, *columns(said), content_hash, utc_now(),
         ),
     )  # fmt: skip
     conn.executemany(
@@ -77,38 +76,121 @@ def store_report(
     return report_row(conn, report), True
 
 
-def withdraw_report(conn: sqlite3.Connection, report: str, session: str | None = None) -> Row:
+def checked(body: Row) -> Row:
+    """The `score`, `feedback` and `metadata` of a report as they are stored: valid, and without credentials.
+
+    Raises InvalidInput, naming the field.
+    """
+    said = {
+        "score": _score(body.get("score")),
+        "feedback": _feedback(body.get("feedback")),
+        "metadata": _metadata(body.get("metadata")),
+    }
+    content = canonical(said)
+    # Before hashing: the same report is the same one again, whatever was cut out of it.
+    return clean_json(json.loads(content)) if redact(content.encode())[1] else said
+
+
+def columns(said: Row) -> tuple[float | None, str | None, str | None]:
+    """What `checked` gave as `score`, `feedback_json` and `metadata_json`."""
+    feedback, metadata = said["feedback"], said["metadata"]
+    return (
+        said["score"],
+        None if feedback is None else canonical(feedback),
+        None if metadata is None else canonical(metadata),
+    )
+
+
+def withdraw_report(
+    conn: sqlite3.Connection, report: str, source: Source = "person", session: str | None = None
+) -> Row:
     """Take a report back: its row stays readable and counts nowhere. Withdrawing twice is one withdrawal.
 
-    A step that has used the report keeps its row, and the report its `consumed_by`. With `session`, only a report of
-    that session may be taken back. Raises NotFound.
+    A step that has used the report keeps its row, and the report its `consumed_by`. `source` and `session` say who
+    asks. Raises what `changeable` does.
     """
-    row = conn.execute(
-        "SELECT scenario, session, withdrawn_at FROM reports WHERE id = ?", (to_blob(report),)
-    ).fetchone()
-    if row is None or (session is not None and row[1] != session):
-        raise NotFound(f"there is no report {report}", "reef records list")
-    if row[2] is None:
+    found = changeable(conn, report, source, session)
+    if found["withdrawn_at"] is None:
         conn.execute("UPDATE reports SET withdrawn_at = ? WHERE id = ?", (utc_now(), to_blob(report)))
-        add_event(conn, events.REPORT_WITHDRAWN, row[0], {"report": report})
+        add_event(conn, events.REPORT_WITHDRAWN, found["scenario"], {"report": report})
     return report_row(conn, report)
+
+
+def changeable(conn: sqlite3.Connection, report: str, source: Source, session: str | None) -> Row:
+    """The report, if whoever asks may change it: the person any, a session its own, a program a program's.
+
+    Raises NotFound, also for a session that asks for a report of somebody else, and Forbidden.
+    """
+    found = report_row(conn, report)
+    if session is not None and found["session"] != session:
+        raise NotFound(f"there is no report {report}", "reef reports list")
+    if session is None and source not in ("person", found["source"]):
+        raise Forbidden(
+            f"report {report} is stored as {_OWNERS[found['source']]}, and a {source} changes only its own",
+            "use the reef command: reef reports list",
+        )
+    return found
 
 
 def report_row(conn: sqlite3.Connection, report: str) -> Row:
     """A stored report.
 
-    Keys: `id` (also as `agent_record_id`), `scenario, source, session, score, feedback, metadata, references,
-    created_at, consumed_by, withdrawn_at`. Raises NotFound.
+    Keys: `id` (also as `agent_record_id`), `scenario, source, session, score, feedback, metadata, references, scope,
+    created_at, consumed_by, withdrawn_at, revised_at, revisions`. `scope` is `receipt` for a report on one record,
+    `session` for one on several together, `scenario` for one without any. `revisions` are the values there were, from
+    the one that was reported (number 0) to the last; none for a report that was never revised. Raises NotFound.
     """
     row = conn.execute(f"SELECT {REPORT_COLUMNS} FROM reports WHERE id = ?", (to_blob(report),)).fetchone()
     if row is None:
-        raise NotFound(f"there is no report {report}", "reef records list")
+        raise NotFound(f"there is no report {report}", "reef reports list")
     return as_report(conn, row)
+
+
+def list_reports(
+    conn: sqlite3.Connection,
+    scenario: str | None = None,
+    limit: int = 100,
+    record: str | None = None,
+    source: str | None = None,
+    session: str | None = None,
+    before: int | None = None,
+    left_out: str | None = None,
+    withdrawn: bool = True,
+    consumed: bool = True,
+) -> list[Row]:
+    """Reports, newest first: of a scenario, on a record, from a source, of a session, older than a sequence.
+
+    `left_out` is a source that is not wanted; `withdrawn` and `consumed` say whether reports that were taken back or
+    that a step has used are.
+    """
+    where: list[str] = []
+    values: list[Any] = []
+    conditions = (
+        ("scenario = ? COLLATE NOCASE", scenario),
+        (_ON_RECORD, None if record is None else to_blob(record)),
+        ("source = ?", source),
+        ("session = ?", session),
+        ("source != ?", left_out),
+        ("sequence < ?", before),
+    )
+    for condition, value in conditions:
+        if value is not None:
+            where.append(condition)
+            values.append(value)
+    if not withdrawn:
+        where.append("withdrawn_at IS NULL")
+    if not consumed:
+        where.append("consumed_by IS NULL")
+    limits = f" WHERE {' AND '.join(where)}" if where else ""
+    rows = conn.execute(
+        f"SELECT {REPORT_COLUMNS} FROM reports{limits} ORDER BY sequence DESC LIMIT ?", (*values, limit)
+    ).fetchall()
+    return [as_report(conn, row) for row in rows]
 
 
 REPORT_COLUMNS = (
     "sequence, id, scenario, source, session, score, feedback_json, metadata_json,"
-    " created_at, consumed_by, withdrawn_at"
+    " created_at, consumed_by, withdrawn_at, revised_at"
 )
 
 
@@ -127,13 +209,40 @@ def as_report(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Row:
         "source": row[3],
         "session": row[4],
         "score": row[5],
-        "feedback": None if row[6] is None else json.loads(row[6]),
-        "metadata": None if row[7] is None else json.loads(row[7]),
+        "feedback": _parsed(row[6]),
+        "metadata": _parsed(row[7]),
         "references": [from_blob(reference[0]) for reference in references],
+        "scope": "receipt" if len(references) == 1 else "session" if references else "scenario",
         "created_at": row[8],
         "consumed_by": row[9],
         "withdrawn_at": row[10],
+        "revised_at": row[11],
+        "revisions": _revisions(conn, row[0]),
     }
+
+
+def _revisions(conn: sqlite3.Connection, report: int) -> list[Row]:
+    found = conn.execute(
+        "SELECT number, source, score, feedback_json, metadata_json, at, undone_at FROM report_revisions"
+        " WHERE report = ? ORDER BY number",
+        (report,),
+    ).fetchall()
+    return [
+        {
+            "number": row[0],
+            "source": row[1],
+            "score": row[2],
+            "feedback": _parsed(row[3]),
+            "metadata": _parsed(row[4]),
+            "at": row[5],
+            "undone_at": row[6],
+        }
+        for row in found
+    ]
+
+
+def _parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 def _report_id(value: object) -> str:
@@ -204,7 +313,7 @@ def _find(conn: sqlite3.Connection, scenario: str, receipt: str) -> int:
     return int(row[0])
 
 
-def _canonical(value: object) -> str:
+def canonical(value: object) -> str:
     """One text for equal JSON values. Raises InvalidInput for what JSON cannot hold."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -11,7 +11,15 @@ Row = dict[str, Any]
 
 _LATEST = """(SELECT reports.score FROM report_references JOIN reports ON reports.sequence = report_references.report
  WHERE report_references.record = records.sequence AND reports.source = '{source}' AND reports.withdrawn_at IS NULL
- AND reports.score IS NOT NULL ORDER BY reports.sequence DESC LIMIT 1)"""
+ AND reports.score IS NOT NULL AND {several} (SELECT 1 FROM report_references AS other
+ WHERE other.report = reports.sequence AND other.record != records.sequence)
+ ORDER BY coalesce(reports.revised_at, reports.created_at) DESC, reports.sequence DESC LIMIT 1)"""
+_SCORES = tuple(
+    _LATEST.format(source=source, several=several)
+    for source, several in (
+        ("person", "NOT EXISTS"), ("agent", "NOT EXISTS"), ("program", "NOT EXISTS"), ("person", "EXISTS"),
+    )
+)  # fmt: skip
 _RECORD_NAMES = (
     "scenario", "session", "dialect", "route", "model", "streaming", "state", "source", "adapter", "version", "engine",
     "load_id", "status", "error", "started_at", "first_byte_ms", "duration_ms", "prompt_tokens", "completion_tokens",
@@ -20,18 +28,20 @@ _RECORD_NAMES = (
 )  # fmt: skip
 SELECT_RECORDS = (
     f"SELECT records.sequence, records.id, {', '.join('records.' + name for name in _RECORD_NAMES)},"
-    f" {_LATEST.format(source='person')}, {_LATEST.format(source='agent')}, {_LATEST.format(source='program')}"
-    " FROM records"
+    f" {', '.join(_SCORES)} FROM records"
 )
 
 
 def record(row: tuple[Any, ...]) -> Row:
-    """A record. `score` is the person's latest, `agent_score` and `program_score` theirs; each may be None."""
+    """A record. `score` is the person's latest on it alone, `agent_score` and `program_score` theirs.
+
+    `session_score` is the person's latest on several records together, this one among them. Each may be None.
+    """
     shape: Row = {"sequence": row[0], "agent_record_id": from_blob(row[1])}
-    shape |= zip(_RECORD_NAMES, row[2:-3], strict=True)
+    shape |= zip(_RECORD_NAMES, row[2:-4], strict=True)
     for name in ("streaming", "side_call", "trainable", "prompt_cut"):
         shape[name] = bool(shape[name])
-    shape["score"], shape["agent_score"], shape["program_score"] = row[-3:]
+    shape["score"], shape["agent_score"], shape["program_score"], shape["session_score"] = row[-4:]
     return shape
 
 

@@ -32,7 +32,8 @@ def test_a_report_keeps_its_four_fields_and_drops_the_rest(writer: Writer, reade
     assert row | {"sequence": 0, "created_at": ""} == {
         "sequence": 0, "id": row["id"], "agent_record_id": row["id"], "scenario": "default", "source": "person",
         "session": None, "score": 1.0, "feedback": {"note": "good", "n": 10**40}, "references": receipts,
-        "metadata": {"task": {"name": "t"}}, "created_at": "", "consumed_by": None, "withdrawn_at": None,
+        "metadata": {"task": {"name": "t"}}, "scope": "session", "created_at": "", "consumed_by": None,
+        "withdrawn_at": None, "revised_at": None, "revisions": [],
     }  # fmt: skip
     assert reader.reports("default") == [row]
     told = reader.events()[-1]
@@ -192,10 +193,10 @@ def test_a_withdrawn_report_counts_nowhere_and_stays_readable(writer: Writer, re
 def test_a_session_takes_back_only_its_own_reports(writer: Writer) -> None:
     persons, _ = report(writer, {"score": 1})
     agents, _ = report(writer, {"score": 1}, source="agent", session="mine")
-    for id, session in ((persons["id"], "mine"), (agents["id"], "other"), (new_id(), None)):
+    for id, session in ((persons["id"], "mine"), (agents["id"], "other"), (new_id(), "mine")):
         with pytest.raises(NotFound):
-            writer.submit(lambda conn, id=id, session=session: withdraw_report(conn, id, session)).result(30)
-    assert writer.submit(lambda conn: withdraw_report(conn, agents["id"], "mine")).result(30)["withdrawn_at"]
+            writer.submit(lambda conn, id=id, session=session: withdraw_report(conn, id, "agent", session)).result(30)
+    assert writer.submit(lambda conn: withdraw_report(conn, agents["id"], "agent", "mine")).result(30)["withdrawn_at"]
 
 
 def test_words_that_sqlite_cannot_hold_survive(writer: Writer, reader: Reader) -> None:

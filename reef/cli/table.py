@@ -140,6 +140,7 @@ TOPICS: dict[str, str] = {
     "formats": "what is printed where, and --json",
     "clients": "how any program calls its model through reef",
     "providers": "which models can answer, and whose keys they need",
+    "records": "the tables and views of the record store",
     "recipes": "how a scenario learns",
     "adapters": "how a coding agent is described",
     "security": "who may do what, and what that does not stop",
@@ -170,8 +171,8 @@ def top_help(version: str) -> str:
     lines += [
         "",
         "`reef COMMAND --help` has examples; read commands take --json.",
-        f"`reef help TOPIC`: {', '.join(list(TOPICS)[:5])},",
-        f"{' ' * 19}{', '.join(list(TOPICS)[5:])}",
+        f"`reef help TOPIC`: {', '.join(list(TOPICS)[:6])},",
+        f"{' ' * 19}{', '.join(list(TOPICS)[6:])}",
         "",
         "Examples:",
         "  reef quickstart",

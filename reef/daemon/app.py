@@ -7,6 +7,7 @@ from aiohttp import web
 from reef.daemon import (
     routes_asks,
     routes_harness,
+    routes_import,
     routes_install,
     routes_model,
     routes_records,
@@ -32,6 +33,7 @@ ROUTES: list[Route] = [
     *routes_asks.ROUTES,
     *routes_steps.ROUTES,
     *routes_records.ROUTES,
+    *routes_import.ROUTES,
     *routes_sessions.ROUTES,
     *routes_harness.ROUTES,
     *routes_install.ROUTES,

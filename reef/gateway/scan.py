@@ -38,22 +38,28 @@ def members(body: bytes, place: int = 0) -> dict[str, Span]:
 
     Raises ValueError when there is no object.
     """
+    return {key: span for key, _, span in placed(body, place)}
+
+
+def placed(body: bytes, place: int = 0) -> Iterator[tuple[str, int, Span]]:
+    """Each member of the object at `place`: its key, where that begins, and the place of its value.
+
+    Raises ValueError when there is no object.
+    """
     place = _skip(body, place)
     if body[place : place + 1] != b"{":
         raise ValueError("not an object")
-    found: dict[str, Span] = {}
     place = _skip(body, place + 1)
     while body[place : place + 1] != b"}":
-        end = end_of_value(body, place)
+        begin, end = place, end_of_value(body, place)
         key = parse(body[place:end])
         place = _skip(body, end)
         if not isinstance(key, str) or body[place : place + 1] != b":":
             raise ValueError("not an object")
         start = _skip(body, place + 1)
         end = end_of_value(body, start)
-        found[key] = (start, end)
+        yield key, begin, (start, end)
         place = _next(body, end, b"}")
-    return found
 
 
 def elements(body: bytes, span: Span) -> Iterator[Span]:

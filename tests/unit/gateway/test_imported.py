@@ -19,8 +19,6 @@ REPLY = (
     b'{"choices":[{"message":{"role":"assistant","content":"4"},"finish_reason":"stop"}],'
     b'"usage":{"prompt_tokens":7}}'
 )
-    b'{"choices":[{"message":{"role":"assistant","content":"4"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7}}'  # fmt: skip
-)
 STRANGE = [
     b'{"messages":[{"role":"user","content":"hi"}],"n":1}',
     b'{ "messages" : [ ] , "n" : 1.0000000000000000000000000000000001 }',

@@ -167,6 +167,28 @@ class Client:
     def report(self, scenario: str, body: Json) -> Json:
         return self._json("POST", "/reef/report", scenario=scenario, body=body)
 
+    def reports(
+        self,
+        scenario: str | None = None,
+        receipt: str | None = None,
+        source: str | None = None,
+        limit: int = 100,
+        before: int | None = None,
+    ) -> Json:
+        """Reports, newest first; an agent's session sees its own alone."""
+        params = _present(scenario=scenario, receipt=receipt, source=source, limit=limit, before=before)
+        return self._json("GET", "/reef/reports", params=params)
+
+    def shown_report(self, report_id: str) -> Json:
+        return self._json("GET", f"/reef/reports/{_part(report_id)}")
+
+    def revise_report(self, report_id: str, changes: Json) -> Json:
+        """Change `score`, `feedback` or `metadata` of a report; null takes one away."""
+        return self._json("PATCH", f"/reef/reports/{_part(report_id)}", body=changes)
+
+    def undo_revision(self, report_id: str, number: int) -> Json:
+        return self._json("DELETE", f"/reef/reports/{_part(report_id)}/revisions/{number}")
+
     def withdraw_report(self, report_id: str) -> Json:
         return self._json("DELETE", f"/reef/reports/{_part(report_id)}")
 

@@ -15,14 +15,16 @@ from reef.cli.look import ERR, OUT, counted
 from reef.cli.receipts import whole
 from reef.cli.scope import daemon, scenario
 from reef.client import Client, in_session
-from reef.errors import Failed, NotFound, UsageError
+from reef.errors import Conflict, Failed, NotFound, UsageError
 from reef.paths import Paths, write_atomic
+from reef.rating import Rated, rate
 
 good_app = single()
 bad_app = single()
 undo_app = single()
 
 GOOD, BAD = 1.0, 0.0
+_WORDS = {GOOD: "good", BAD: "bad"}
 _BACK = re.compile(r"-([1-9][0-9]{0,3})\Z")
 _RATED = ("complete", "partial")
 _OFFERED = 3
@@ -50,7 +52,8 @@ def good(
     """Rate the last answer as good.
 
     It rates the last answer of the last session in this directory and says which one; `-2` rates the one before, and so
-    on. A note in quotes goes with it. Without a session here it lists the last three answers and asks.
+    on. A note in quotes goes with it. An answer that is rated already is rated anew, and the last rating counts.
+    Without a session here it lists the last three answers and asks.
     """
     _rate(GOOD, context.args, receipt, scenario_name, json)
 
@@ -65,7 +68,8 @@ def bad(
     """Rate the last answer as bad.
 
     It rates the last answer of the last session in this directory and says which one; `-2` rates the one before, and so
-    on. A note in quotes goes with it and is what a recipe learns most from.
+    on. A note in quotes goes with it and is what a recipe learns most from. An answer that is rated already is rated
+    anew, and the last rating counts.
     """
     _rate(BAD, context.args, receipt, scenario_name, json)
 
@@ -74,18 +78,25 @@ def bad(
 def undo(json: JsonOption = False) -> None:
     """Take back the last rating given in this directory.
 
-    Once more takes back the one before it. The report is withdrawn: no step uses it from then on. A step that has used
-    it already keeps its row.
+    Once more takes back the one before it. A first rating is withdrawn: no step uses it from then on. Of a rating that
+    was changed, the value before counts again. A step that has used it already keeps its row.
     """
     paths = Paths.from_environ()
     given = _remembered(paths)
     here = str(Path.cwd())
     if not given.get(here):
         raise NotFound("no rating is left to take back in this directory", "reef sessions list")
-    last = given[here][-1]
+    last = given[here].pop()
     with daemon(paths) as client:
-        done = client.withdraw_report(last["report"])
-    given[here].pop()
+        try:
+            if last.get("revision"):
+                done = client.undo_revision(last["report"], int(last["revision"]))
+            else:
+                done = client.withdraw_report(last["report"])
+        except (Conflict, NotFound):
+            # It was revised elsewhere since, or forgotten: this one can never be taken back.
+            _remember(paths, given)
+            raise
     _remember(paths, given)
     if json:
         output.json_value(done)
@@ -94,7 +105,7 @@ def undo(json: JsonOption = False) -> None:
 
 
 def _rate(score: float, words: list[str], receipt: str | None, scenario_name: str | None, json: bool) -> None:
-    word = "good" if score == GOOD else "bad"
+    word = _WORDS[score]
     back, note = _understand(words, word)
     paths = Paths.from_environ()
     if not paths.database.is_file() and not in_session():
@@ -103,17 +114,29 @@ def _rate(score: float, words: list[str], receipt: str | None, scenario_name: st
     name = scenario(paths, scenario_name, quiet=json or receipt is not None)
     with daemon(paths) as client:
         record = _pointed_out(client, whole(paths, receipt), name) if receipt else _answer(client, name, back, word)
-        body: dict[str, Any] = {"score": score, "references": [record["agent_record_id"]]}
-        if note:
-            body["feedback"] = note
-        stored = client.report(record.get("scenario") or name, body)
-    given, here = _remembered(paths), str(Path.cwd())
-    _remember(paths, given | {here: [*given.pop(here, []), _entry(word, stored, record)][-_KEPT_RATINGS:]})
+        receipt = record["agent_record_id"]
+        rated = rate(client, record.get("scenario") or name, receipt, score, note)
+    if rated.changed:
+        given, here = _remembered(paths), str(Path.cwd())
+        entry = {"word": word, "report": rated.report, "receipt": receipt, "revision": rated.revision}
+        _remember(paths, given | {here: [*given.pop(here, []), entry][-_KEPT_RATINGS:]})
     if json:
-        output.json_value(stored | {"references": body["references"], "score": score})
+        output.json_value(rated.reply | {"references": [receipt], "score": score})
         return
-    output.data(OUT.joined(f"{word} stored on {OUT.id(record['agent_record_id'])}", _first_line(record)))
-    output.say(ERR.paint("undo   reef undo", "dim"))
+    output.data(OUT.joined(f"{word} {_became(rated, score)} {OUT.id(receipt)}", _first_line(record)))
+    if rated.earlier is not None and rated.earlier["consumed_by"] and rated.changed:
+        output.say(f"step {rated.earlier['consumed_by']} has learned from the earlier rating")
+    if rated.changed:
+        output.say(ERR.paint("undo   reef undo", "dim"))
+
+
+def _became(rated: Rated, score: float) -> str:
+    if not rated.changed:
+        return "already on"
+    before = None if rated.earlier is None else rated.earlier["score"]
+    if before is None or before == score:
+        return "stored on"
+    return f"instead of {_WORDS.get(before) or f'{before:g}'} on"
 
 
 def _understand(words: list[str], rating: str) -> tuple[int, str]:
@@ -194,10 +217,6 @@ def _first_line(record: dict[str, Any]) -> str:
     return f'"{text}"' if text else ""
 
 
-def _entry(word: str, stored: dict[str, Any], record: dict[str, Any]) -> dict[str, str]:
-    return {"word": word, "report": stored["agent_record_id"], "receipt": record["agent_record_id"]}
-
-
 def _first_command(paths: Paths) -> str:
     """What makes an answer to rate: the agent, or its installation."""
     return "reef-pi" if (paths.bin / "reef-pi").is_file() else "reef agents add pi"
@@ -207,8 +226,11 @@ def _place(paths: Paths) -> Path:
     return paths.state / "last-ratings.json"
 
 
-def _remembered(paths: Paths) -> dict[str, list[dict[str, str]]]:
-    """The ratings of each directory, oldest first: `{cwd: [{word, report, receipt}]}`; empty when it is not JSON."""
+def _remembered(paths: Paths) -> dict[str, list[dict[str, Any]]]:
+    """The ratings of each directory, oldest first: `{cwd: [{word, report, receipt, revision}]}`.
+
+    Empty when it is not JSON.
+    """
     try:
         found = json_module.loads(_place(paths).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -218,6 +240,6 @@ def _remembered(paths: Paths) -> dict[str, list[dict[str, str]]]:
     return {cwd: [kept] if isinstance(kept, dict) else list(kept) for cwd, kept in found.items()}
 
 
-def _remember(paths: Paths, given: dict[str, list[dict[str, str]]]) -> None:
+def _remember(paths: Paths, given: dict[str, list[dict[str, Any]]]) -> None:
     newest = dict(list(given.items())[-_KEPT_DIRECTORIES:])
     write_atomic(_place(paths), json_module.dumps(newest, indent=1).encode())

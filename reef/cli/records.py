@@ -188,5 +188,10 @@ def _what_reached_the_model(row: dict[str, Any]) -> list[tuple[str, list[str | N
 def _report(report: dict[str, Any]) -> list[str | None]:
     score = None if report.get("score") is None else f"score {report['score']:g}"
     note = report.get("feedback")
+    several = len(report.get("references") or ())
+    on = f"on {several} records together" if several > 1 else None
+    revised = sum(one["number"] > 0 and not one["undone_at"] for one in report.get("revisions") or ())
+    changed = f"revised {'once' if revised == 1 else f'{revised} times'}" if revised else None
     taken_back = OUT.paint("taken back", "dim") if report.get("withdrawn_at") else None
-    return [OUT.line(report.get("source")), score, taken_back, OUT.line(note) if isinstance(note, str) else None]
+    words = OUT.line(note) if isinstance(note, str) else None
+    return [OUT.line(report.get("source")), score, on, changed, taken_back, words]

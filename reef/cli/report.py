@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import math
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from reef.cli import output
 from reef.cli.group import JsonOption, ScenarioOption, command, single
 from reef.cli.look import OUT
+from reef.cli.metadata import metadata_object
 from reef.cli.receipts import whole
 from reef.cli.scope import daemon, scenario
 from reef.client import in_session
@@ -59,7 +59,7 @@ def report(
             name = str(client.record(body["references"][0])["scenario"])
         else:
             name = scenario(paths, scenario_name, quiet=json)
-        given = {"score": score, "feedback": feedback, "metadata": _object(metadata), "agent_record_id": id}
+        given = {"score": score, "feedback": feedback, "metadata": metadata_object(metadata), "agent_record_id": id}
         body |= {key: value for key, value in given.items() if value is not None}
         stored = client.report(name, body)
     if json:
@@ -67,15 +67,3 @@ def report(
         return
     shown = ", ".join(OUT.id(receipt) for receipt in body["references"]) or f"scenario {name}"
     output.data(f"report {OUT.id(stored['agent_record_id'])} stored on {shown}")
-
-
-def _object(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        found = json_module.loads(text)
-    except ValueError as error:
-        raise UsageError(f"--metadata is not JSON: {error}", "reef report --help") from None
-    if not isinstance(found, dict):
-        raise UsageError("--metadata must be a JSON object", "reef report --help")
-    return found

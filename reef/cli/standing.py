@@ -61,6 +61,7 @@ def _scenario(row: dict[str, Any]) -> str:
         f"recipe {OUT.line(row['recipe'])}" if row.get("recipe") else None,
         counted(row["records"], "record") if row.get("records") else None,
         counted(row["reports"], "report") if row.get("reports") else None,
+        f"{row['agent_reports']} by agents" if row.get("agent_reports") else None,
         counted(row["asks_open"], "open ask") if row.get("asks_open") else None,
         f"step {row['running_step']} runs" if row.get("running_step") else None,
     ]

@@ -70,6 +70,17 @@ COMMANDS: tuple[Command, ...] = (
         default="list",
     ),
     Command(
+        "reports",
+        "look",
+        "List, show or revise reports",
+        verbs={
+            "list": "List the newest reports",
+            "show": "Show one report and every value it had",
+            "revise": "Change what a report says",
+        },
+        default="list",
+    ),
+    Command(
         "sessions",
         "look",
         "List the sessions of agents and programs",

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from reef.credentials import clean
 from reef.errors import Failed, NotFound
@@ -94,13 +94,13 @@ class Reader:
         earlier = self._all(_FOLLOWED, row["follows"], row["scenario"], row["sequence"]) if row["follows"] else []
         return row | {"follows_record": from_blob(earlier[0][0]) if earlier else None}
 
-    def receipts(self, prefix: str, limit: int = 10) -> list[str]:
-        """The receipts that begin with these hex digits, at most `limit`. Anything else than hex digits finds none."""
+    def receipts(self, prefix: str, limit: int = 10, of: Literal["records", "reports"] = "records") -> list[str]:
+        """The receipts, or ids of reports, that begin with these hex digits, at most `limit`. Other text finds none."""
         digits = prefix.lower()
         if not digits or len(digits) > 32 or not set(digits) <= set("0123456789abcdef"):
             return []
         low, high = bytes.fromhex(digits.ljust(32, "0")), bytes.fromhex(digits.ljust(32, "f"))
-        rows = self._all("SELECT id FROM records WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", low, high, limit)
+        rows = self._all(f"SELECT id FROM {of} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", low, high, limit)
         return [from_blob(row[0]) for row in rows]
 
     def request_bytes(self, receipt: str) -> bytes | None:

@@ -7,13 +7,14 @@ from background threads only.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from reef.client import Client
 from reef.errors import Conflict, DaemonUnreachable, ReefError
 from reef.paths import Paths
+from reef.rating import Rated, rate
 from reef.tui.offline import Offline
 from reef.tui.widgets.window import Wanted
 
@@ -68,9 +69,17 @@ class Source:
 
     def call(self, method: str, *arguments: Any, **options: Any) -> Any:
         """Call a method of the client by name; a lost daemon changes `state` and is raised."""
+        return self._asking(lambda client: getattr(client, method)(*arguments, **options))
+
+    def rate(self, scenario: str, receipt: str, score: float, note: str, id: str) -> Rated:
+        """Rate a call, anew where the person has rated it already."""
+        found: Rated = self._asking(lambda client: rate(client, scenario, receipt, score, note, id))
+        return found
+
+    def _asking(self, ask: Callable[[Client], Any]) -> Any:
         client = self.client()
         try:
-            found = getattr(client, method)(*arguments, **options)
+            found = ask(client)
         except DaemonUnreachable as error:
             self.lost(error)
             raise

@@ -54,16 +54,58 @@ def test_undo_takes_back_the_last_rating_of_this_directory(live: Live, tmp_path:
     assert (again.status, "no rating is left to take back in this directory" in again.err) == (1, True)
 
 
-def test_undo_again_takes_back_the_rating_before(live: Live, tmp_path: Path) -> None:
+def test_a_rated_answer_that_is_rated_again_is_rated_once_and_undo_brings_the_rating_before_back(
+    live: Live, tmp_path: Path
+) -> None:
     _, token = live.session(tmp_path)
     receipt = live.chat("rate me twice", token=token)
-    live.reef("good", cwd=tmp_path)
-    live.reef("bad", cwd=tmp_path)
+    live.reef("good", "short", cwd=tmp_path)
+    assert live.reef("bad", cwd=tmp_path).out.startswith(f"bad instead of good on {receipt}")
+    again = live.reef("bad", cwd=tmp_path)
+    assert (again.out.startswith(f"bad already on {receipt}"), "undo" in again.err) == (True, False)
+    assert [(r["score"], r["feedback"], len(r["revisions"])) for r in report_on(live, receipt)] == [(0.0, None, 2)]
+    id = report_on(live, receipt)[0]["id"]
+    shown = live.reef("reports", "show", id[:12]).out.splitlines()
+    assert [line.split()[0] for line in shown] == ["report", "by", "says", "on", "first", "change"]
+    assert "you · revised once" in shown[1] and 'score 1 · "short"' in shown[4] and "score 0" in shown[5]
     assert live.reef("undo", cwd=tmp_path).out == f"bad taken back from {receipt}\n"
-    told = [line for line in live.reef("records", "show", receipt).out.splitlines() if line.startswith("report")]
-    assert ["taken back" in line for line in told] == ["score 0" in line for line in told]
+    assert [(r["score"], r["feedback"]) for r in report_on(live, receipt)] == [(1.0, "short")]
     assert live.reef("undo", cwd=tmp_path).out == f"good taken back from {receipt}\n"
     assert report_on(live, receipt) == []
+    assert live.reef("bad", cwd=tmp_path).out.startswith(f"bad stored on {receipt}"), "what was taken back is no rating"
+
+
+def test_a_rating_that_was_revised_elsewhere_is_not_undone_and_does_not_stand_in_the_way(
+    live: Live, tmp_path: Path
+) -> None:
+    _, token = live.session(tmp_path)
+    receipt = live.chat("rate me elsewhere", token=token)
+    live.reef("good", cwd=tmp_path)
+    live.reef("bad", cwd=tmp_path)
+    id = report_on(live, receipt)[0]["id"]
+    assert live.reef("reports", "revise", id, "--score", "0.5").out == f"report {id} is at revision 2\n"
+    refused = live.reef("undo", cwd=tmp_path)
+    assert (refused.status, "is not its last one" in refused.err) == (1, True)
+    assert live.reef("undo", cwd=tmp_path).out == f"good taken back from {receipt}\n"
+
+
+def test_reports_are_listed_and_revised_by_their_id(live: Live) -> None:
+    receipt = live.chat("report on me", "listed")
+    for score in ("1", "0.5"):
+        assert live.reef("report", receipt, "--score", score, "-s", "listed").status == 0
+    rows = live.json("reports", "list", "-s", "listed")
+    assert [(row["score"], row["source"], row["scope"]) for row in rows] == [
+        (0.5, "person", "receipt"),
+        (1.0, "person", "receipt"),
+    ]
+    table = live.reef("reports", "-s", "listed").out.splitlines()
+    assert len(table) == 3 and table[0].split() == ["when", "report", "scenario", "by", "score", "on", "words"]
+    assert live.json("reports", "list", "--receipt", receipt[:12], "--source", "agent") == []
+    for wrong in (("list", "--source", "me"), ("revise", rows[0]["id"]), ("revise", rows[0]["id"], "--score", "nan")):
+        assert live.reef("reports", *wrong).status == 2
+    unknown = live.reef("reports", "show", "f" * 32)
+    assert (unknown.status, "f" * 32 in unknown.err) == (1, True)
+    assert live.reef("reports", "show", "nothing").status == 1
 
 
 def test_a_session_without_an_answer_is_passed_over(live: Live, tmp_path: Path) -> None:
@@ -222,6 +264,8 @@ DECIDING = (
     ("steps", "cancel", "1", "-s", "grown"),
     ("records", "list"),
     ("records", "show", "0" * 32),
+    ("reports", "list"),
+    ("reports", "show", "0" * 32),
     ("use", "grown"),
     ("down",),
     ("up", "--no-at-login"),
@@ -256,6 +300,8 @@ def test_a_rating_inside_a_session_is_stored_as_the_agents(live: Live, tmp_path:
     assert session != other
     done = live.reef("good", env={"REEF_SESSION": token}, cwd=tmp_path)
     assert done.status == 0, done.err
+    assert live.reef("bad", env={"REEF_SESSION": token}, cwd=tmp_path).out.startswith("bad instead of good on ")
+    assert live.reef("undo", env={"REEF_SESSION": token}, cwd=tmp_path).status == 0
     assert [(r["source"], r["score"]) for r in report_on(live, receipt)] == [("agent", 1.0)]
     assert live.json("records", "show", receipt)["score"] is None
     assert live.reef("undo", env={"REEF_SESSION": token}, cwd=tmp_path).status == 0

@@ -244,9 +244,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         self._answer("DELETE", {})
 
+    def do_PATCH(self) -> None:
+        self.do_body("PATCH")
+
     def do_POST(self) -> None:
+        self.do_body("POST")
+
+    def do_body(self, method: str) -> None:
         length = int(self.headers.get("content-length") or 0)
-        self._answer("POST", json.loads(self.rfile.read(length) or b"{}"))
+        self._answer(method, json.loads(self.rfile.read(length) or b"{}"))
 
     def _answer(self, method: str, body: Json) -> None:
         parts = urlsplit(self.path)
@@ -353,6 +359,13 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
             return {"files": fake.differences.get((query["from"], query["to"]), [])}
         case ("POST", "reef", "scenarios", _, "promote" | "rollback"):
             return {"scenario": "default", "version": body["version"], "release_id": "f" * 40, "content_id": "e" * 40}
+        case ("GET", "reef", "reports"):
+            found = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
+            return {"reports": found[::-1]}
+        case ("PATCH", "reef", "reports", report):
+            return _revise(fake, report, body)
+        case ("DELETE", "reef", "reports", report, "revisions", number):
+            return _undo(fake, report, int(number))
         case ("DELETE", "reef", "reports", report):
             fake.reports = [row for row in fake.reports if row["id"] != report]
             return {"id": report, "withdrawn": True}
@@ -364,12 +377,53 @@ def _of(rows: list[Json], query: dict[str, str]) -> list[Json]:
 
 
 def _report(fake: DaemonFake, body: Json) -> Json:
-    report = {"id": body["agent_record_id"], "source": "person", "created_at": utc_now()} | body
+    report = report_row(body["agent_record_id"]) | body
     fake.reports.append(report)
     for row in fake.records:
         if row["agent_record_id"] in body.get("references", ()) and "score" in body:
             row["score"] = body["score"]
     return {"agent_record_id": report["id"], "scenario": "default", "request_type": "report"}
+
+
+def _revise(fake: DaemonFake, id: str, changes: Json) -> Json:
+    report = next(row for row in fake.reports if row["id"] == id)
+    said = {"score": report["score"], "feedback": report["feedback"], "at": utc_now(), "undone_at": None}
+    report["revisions"] = report["revisions"] or [said | {"number": 0}]
+    number = len(report["revisions"])
+    report["revisions"].append(said | changes | {"number": number})
+    _say(fake, report, changes)
+    return {"agent_record_id": id, "scenario": "default", "request_type": "report", "revision": number}
+
+
+def _undo(fake: DaemonFake, id: str, number: int) -> Json:
+    report = next(row for row in fake.reports if row["id"] == id)
+    report["revisions"][number]["undone_at"] = utc_now()
+    _say(fake, report, {name: report["revisions"][number - 1][name] for name in ("score", "feedback")})
+    return {"agent_record_id": id, "undone": number, "references": report["references"]}
+
+
+def _say(fake: DaemonFake, report: Json, said: Json) -> None:
+    report.update(said)
+    for row in fake.records:
+        if row["agent_record_id"] in report["references"]:
+            row["score"] = report["score"]
+
+
+def report_row(id: str) -> Json:
+    """A row of `/reef/reports`."""
+    return {
+        "id": id,
+        "source": "person",
+        "scope": "receipt",
+        "score": None,
+        "feedback": None,
+        "references": [],
+        "created_at": utc_now(),
+        "consumed_by": None,
+        "withdrawn_at": None,
+        "revised_at": None,
+        "revisions": [],
+    }
 
 
 def _train(fake: DaemonFake, body: Json) -> Json:

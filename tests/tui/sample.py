@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.fakes.daemon_fake import DaemonFake, ask_row, step_row, version_row
+from tests.fakes.daemon_fake import DaemonFake, ask_row, report_row, step_row, version_row
 
 RULE = "Before you change code for a bug:\n\n- describe the cause in one sentence\n- write a test that fails for it\n"
 
@@ -40,17 +40,8 @@ def fill(fake: DaemonFake) -> None:
         if preview.startswith("fix the flaky"):
             row |= {"prompt_tokens": 17_400, "completion_tokens": 812}
             fake.bodies[row["agent_record_id"]] = conversation()
-            fake.reports.append(
-                {
-                    "id": "d" * 32,
-                    "source": "person",
-                    "score": 1.0,
-                    "feedback": "reproduced first",
-                    "references": [row["agent_record_id"]],
-                    "created_at": ago(minutes=1),
-                    "consumed_by": 31,
-                }
-            )
+            said = {"score": 1.0, "feedback": "reproduced first", "references": [row["agent_record_id"]]}
+            fake.reports.append(report_row("d" * 32) | said | {"created_at": ago(minutes=1), "consumed_by": 31})
     _versions(fake)
     _asks(fake)
 

@@ -36,7 +36,23 @@ async def test_minus_rates_bad_and_n_sends_a_note(paths: Paths, busy: DaemonFake
         await press(pilot, "minus")
         assert busy.reports[-1]["score"] == 0.0
         await press(pilot, "n", *"too long", "ctrl+s")
-        assert busy.reports[-1]["feedback"] == "too long" and "score" not in busy.reports[-1]
+        assert busy.reports[-1]["feedback"] == "too long" and busy.reports[-1]["score"] is None
+
+
+async def test_rating_a_rated_call_revises_the_rating_and_shows_how_often(paths: Paths, busy: DaemonFake) -> None:
+    async with opened(paths, "traces") as (_, pilot):
+        await press(pilot, "minus")
+        await expect(pilot, "rated bad")
+        before = len(busy.reports)
+        await press(pilot, "plus")
+        await expect(pilot, "rated good instead of bad")
+        await expect(pilot, "revised once, first bad")
+        assert len(busy.reports) == before and busy.reports[-1]["score"] == 1.0
+        await press(pilot, "plus")
+        await expect(pilot, "rated good already")
+        await press(pilot, "z")
+        await expect(pilot, "taken back")
+        assert busy.reports[-1]["score"] == 0.0 and len(busy.reports) == before
 
 
 async def test_nothing_to_take_back_is_said(paths: Paths, busy: DaemonFake) -> None:

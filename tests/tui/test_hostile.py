@@ -53,7 +53,8 @@ def hostile(fake: DaemonFake) -> DaemonFake:
         )
     receipt = fake.records[-1]["agent_record_id"]
     report = {"id": "a" * 32, "source": text, "feedback": text, "references": [receipt], "consumed_by": text}
-    fake.reports.append(report | {"score": 1, "created_at": text})
+    said = [{"number": number, "score": text, "feedback": text, "undone_at": None} for number in range(3)]
+    fake.reports.append(report | {"score": 1, "created_at": text, "revisions": said, "scope": text})
     fake.engine = {"name": text, "model": text, "state": text, "detail": text}
     fake.asks = [ask_row(1, text, state="failed", reason=text), ask_row(2, text, state=text), ask_row(3, text)]
     fake.activity = [{"at": text, "kind": text, "text": text, "failed": True}]

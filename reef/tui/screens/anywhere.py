@@ -29,8 +29,8 @@ class Anywhere:
         self.app = app
         self.unsent_ask = ""
         """The words of an ask that was refused, so that they are not lost."""
-        self.last_report: tuple[str, str] | None = None
-        """Id and words of the last rating, for undo."""
+        self.last_report: tuple[str, str, int | None] | None = None
+        """Id and words of the last rating, and the number of the revision that it is, for undo."""
 
     def do_place_now(self) -> None:
         self.app.go(1)
@@ -109,16 +109,19 @@ class Anywhere:
 
     # undo
 
-    def rated(self, report: str, said: str) -> None:
+    def rated(self, report: str, said: str, revision: int | None = None) -> None:
         """A rating was stored: say so, with the way back."""
-        self.last_report = (report, said)
+        self.last_report = (report, said, revision)
         self.app.say(f"{said} · {self.app.key('undo')} takes it back")
 
     def do_undo(self) -> None:
         if self.last_report is None:
             self.app.say("no rating to take back", warn=True)
             return
-        report, said = self.last_report
+        report, said, revision = self.last_report
+        what: tuple[Any, ...] = ("withdraw_report", report)
+        if revision is not None:
+            what = ("undo_revision", report, revision)
 
         def withdrawn(_: Json) -> None:
             self.last_report = None
@@ -126,7 +129,7 @@ class Anywhere:
             if self.app.place is not None:
                 self.app.place.reload()
 
-        self.app.background.submit("undo", lambda: self.app.source.call("withdraw_report", report), withdrawn)
+        self.app.background.submit("undo", lambda: self.app.source.call(*what), withdrawn)
 
     # scenario
 

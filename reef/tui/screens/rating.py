@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reef.ids import new_id
+from reef.rating import Rated
 from reef.text import short_id
-from reef.tui import cells
+from reef.tui import cells, figures
 from reef.tui.screens.dialogs import Writing
 
 if TYPE_CHECKING:
@@ -50,18 +51,27 @@ class Rating(_Base):
         if rated is None:
             return
         # The id makes a retry of the same press safe: the daemon stores one report.
-        body: Json = {"references": [rated.key], "agent_record_id": new_id()}
-        if score is not None:
-            body["score"] = score
-        if note:
-            body["feedback"] = note
+        body: Json = {"references": [rated.key], "agent_record_id": new_id(), "feedback": note}
         word = "noted" if score is None else "rated good" if score == GOOD else "rated bad"
         first = cells.line(rated.data.get("preview") or "", 40)
-        said = f"{word}: {short_id(rated.key)}" + (f' "{first}"' if first else "")
+        about = short_id(rated.key) + (f' "{first}"' if first else "")
+        scenario = str(rated.data.get("scenario") or self.reef.scenario)
 
-        def stored(reply: Json) -> None:
-            self.reef.anywhere.rated(str(reply["agent_record_id"]), said)
+        def noted(reply: Json) -> None:
+            self.reef.anywhere.rated(str(reply["agent_record_id"]), f"{word}: {about}")
             self.reload()
 
-        scenario = str(rated.data.get("scenario") or self.reef.scenario)
-        self.act("rate", lambda: self.reef.source.call("report", scenario, body), stored)
+        def stored(done: Rated) -> None:
+            if not done.changed:
+                self.reef.say(f"{word} already: {about}")
+                return
+            before = figures.score(done.earlier["score"]) if done.earlier is not None else ""
+            instead = f" instead of {before}" if before and done.earlier and done.earlier["score"] != score else ""
+            self.reef.anywhere.rated(done.report, f"{word}{instead}: {about}", done.revision)
+            self.reload()
+
+        if score is None:
+            self.act("rate", lambda: self.reef.source.call("report", scenario, body), noted)
+        else:
+            id = body["agent_record_id"]
+            self.act("rate", lambda: self.reef.source.rate(scenario, rated.key, score, note, id), stored)

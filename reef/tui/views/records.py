@@ -178,19 +178,33 @@ def report_lines(record: Json) -> list[Line]:
         score = report.get("score")
         word = {"person": "you", "agent": "the agent"}.get(str(report.get("source")), "a program")
         mark = figures.score(score) or "note"
+        several = len(report.get("references") or ())
+        on = f" on {several} calls together" if several > 1 else ""
         spans: list[Span] = [
             (f"{mark}  ", score_role(score)),
-            (f"{word}, {figures.when(report.get('created_at'))}", "dim"),
+            (f"{word}{on}, {figures.when(report.get('revised_at') or report.get('created_at'))}", "dim"),
         ]
         note = note_of(report)
         if note:
             spans.append((f'  "{cells.line(note, 300)}"', ""))
         if report.get("withdrawn_at"):
             spans.append(("  taken back", "dim"))
+        if revised := revised_of(report):
+            spans.append((f"  {revised}", "dim"))
         lines.append(Line(tuple(spans), hang=2))
         if report.get("consumed_by"):
             lines.append(Line.of((f"  → in step {cells.line(report['consumed_by'], 20)}", "dim")))
     return lines
+
+
+def revised_of(report: Json) -> str:
+    """How often a report was revised and what it said first; empty for one that never was."""
+    values = [value for value in report.get("revisions") or () if not value.get("undone_at")]
+    if len(values) < 2:
+        return ""
+    times = "once" if len(values) == 2 else f"{len(values) - 1} times"
+    first = figures.score(values[0].get("score"))
+    return f"revised {times}" + (f", first {first}" if first else "")
 
 
 def note_of(report: Json) -> str:

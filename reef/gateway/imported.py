@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES
@@ -15,9 +16,10 @@ from reef.errors import Forbidden, InvalidInput, ReefError
 from reef.gateway import scan
 from reef.gateway.dialect import ReplyFacts, RequestFacts
 from reef.gateway.dialects import DIALECT_OF
+from reef.ids import utc_now
 from reef.records import envelopes
 from reef.records.calls import Body, OpenRecord, Settlement, make_body
-from reef.records.importing import IMPORTED, TRANSCRIPT, ImportedCall, ImportedReport, Item, id_of
+from reef.records.importing import IMPORTED, ImportedCall, ImportedReport, Item, id_of
 
 BATCH_MAX = 1000
 UNKNOWN = "unknown"
@@ -107,6 +109,7 @@ class _Call:
             origin=_origin(given.get("origin")),
             redactions=given.get("redactions") or 0,
             gone=gone,
+            pruned_at=_moment(given, "pruned_at") or (utc_now() if gone else None),
             sizes={
                 name: size
                 for name, body in stored.items()
@@ -131,7 +134,8 @@ class _Call:
 
     def _opened(self, receipt: str, dialect: str, request: Body | None) -> OpenRecord:
         given, facts = self.given, self.request_facts
-        fields: Json = {"started_at": given["started_at"]} if given.get("started_at") else {}
+        started_at = _moment(given, "started_at")
+        fields: Json = {} if started_at is None else {"started_at": started_at}
         found_route = DIALECT_OF[dialect].route if dialect in DIALECT_OF else ""
         return OpenRecord(
             receipt=receipt,
@@ -255,9 +259,9 @@ def _report(sent_id: object, payload: Json, person: bool) -> ImportedReport:
         body=body,
         source=source,
         session=given.get("session"),
-        created_at=given.get("created_at"),
-        withdrawn_at=given.get("withdrawn_at"),
-        revised_at=given.get("revised_at"),
+        created_at=_moment(given, "created_at"),
+        withdrawn_at=_moment(given, "withdrawn_at"),
+        revised_at=_moment(given, "revised_at"),
         revisions=revisions,
         first={name: revisions[0].get(name) for name in ("score", "feedback", "metadata")} if revisions else {},
     )
@@ -277,7 +281,11 @@ def _dialect(request: bytes, response: bytes | None) -> str:
 
 
 def _origin(given: str | None) -> str:
-    return given if given is not None and given.startswith(TRANSCRIPT) and given[len(TRANSCRIPT) :] else IMPORTED
+    return (
+        given
+        if given is not None and given.startswith(envelopes.TRANSCRIPT) and given[len(envelopes.TRANSCRIPT) :]
+        else IMPORTED
+    )
 
 
 def _one_of(given: Json, name: str, words: frozenset[str], default: str) -> Any:
@@ -285,6 +293,21 @@ def _one_of(given: Json, name: str, words: frozenset[str], default: str) -> Any:
     if found not in words:
         raise InvalidInput(f"{name!r} must be one of {', '.join(sorted(words))}")
     return found
+
+
+def _moment(given: Json, name: str) -> str | None:
+    """A time in the one form in which times are stored, and compared as texts."""
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = datetime.min
+    if found.tzinfo is None:
+        raise InvalidInput(f"{name!r} is not a time as in RFC 3339")
+    found = found.astimezone(UTC)
+    return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond // 1000:03d}Z"
 
 
 def _check_facts(given: Json, types: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 FORMAT = "reef-record/1"
 """What the `reef` member of a payload says of itself; another one is part of the request."""
 
-OWN_NAMES = frozenset({"reef", "response"})
-"""Members that are no part of the request."""
+TRANSCRIPT = "transcript:"
+"""What the origin of a record begins with that was made from an agent's own session file."""
 
 CALL_FACTS: dict[str, type | tuple[type, ...]] = {
     "scenario": str,
@@ -53,6 +53,7 @@ CALL_FACTS: dict[str, type | tuple[type, ...]] = {
     "notes": dict,
     "attempts": list,
     "origin": str,
+    "pruned_at": str,
     "cwd": str,
     "title": str,
 }
@@ -160,4 +161,8 @@ _LENIENT = json.JSONDecoder(parse_int=_nothing, parse_float=_nothing)
 
 
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair can only be written escaped.
+        return json.dumps(value, separators=(",", ":")).encode()

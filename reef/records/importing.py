@@ -21,7 +21,6 @@ from reef.records import reports, rows
 from reef.records.calls import Body, OpenRecord, Settlement, store_records
 
 IMPORTED = "import"
-TRANSCRIPT = "transcript:"
 ID_CHARACTERS = 256
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\Z")
 
@@ -39,6 +38,7 @@ class ImportedCall:
     """What had been cut out before it came here."""
     gone: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     """Size and hash of a `request` or `response` that was pruned where the call comes from."""
+    pruned_at: str | None = None
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes received of `request` and `response`, where something had been cut out of them."""
     cwd: str | None = None
@@ -147,7 +147,7 @@ def _store_calls(conn: sqlite3.Connection, scenario: str, waiting: dict[str, Imp
 
 def _complete_row(conn: sqlite3.Connection, item: ImportedCall) -> None:
     """What an imported record has besides what a call leaves."""
-    changes: dict[str, Any] = {"origin": item.origin}
+    changes: dict[str, Any] = {"origin": item.origin, "pruned_at": item.pruned_at}
     for name, (size, digest) in item.gone.items():
         changes |= {f"{name}_bytes": size, f"{name}_hash": digest}
     changes |= {f"{name}_bytes": size for name, size in item.sizes.items()}

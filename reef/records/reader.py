@@ -11,13 +11,16 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reef.credentials import clean
 from reef.errors import Failed, NotFound
 from reef.ids import from_blob, is_id, to_blob
 from reef.records import parts, reports, shapes
 from reef.records.schema import open_readonly, refusal
+
+if TYPE_CHECKING:
+    from reef.records.exporting import Export
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -128,11 +131,17 @@ class Reader:
 
     def reports(self, scenario: str | None = None, limit: int = 100, **filters: Any) -> list[Row]:
         """Reports, newest first; `filters` are those of `reports.list_reports`."""
-        return self._with(lambda conn: reports.list_reports(conn, scenario, limit, **filters))
+        return self.query(lambda conn: reports.list_reports(conn, scenario, limit, **filters))
 
     def report(self, id: str) -> Row:
         """One report. Raises NotFound."""
-        return self._with(lambda conn: reports.report_row(conn, id))
+        return self.query(lambda conn: reports.report_row(conn, id))
+
+    def export(self, scenario: str | None = None, session: str | None = None, since: str | None = None) -> Export:
+        """Records and their reports as lines for another home; `since` is a time in RFC 3339."""
+        from reef.records.exporting import Export
+
+        return Export(self, scenario, session, since)
 
     def scenarios(self) -> list[Row]:
         """Every scenario, oldest first."""
@@ -332,9 +341,9 @@ class Reader:
         return body
 
     def _all(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._with(lambda conn: conn.execute(sql, values).fetchall())
+        return self.query(lambda conn: conn.execute(sql, values).fetchall())
 
-    def _with(self, read: Callable[[sqlite3.Connection], T]) -> T:
+    def query(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """What `read` finds on the connection; trouble with the file is reef's refusal of it."""
         with self._lock:
             try:

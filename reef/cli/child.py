@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from reef.cli.output import Progress
 from reef.errors import Failed, from_json
 
 
@@ -27,3 +28,16 @@ def lines(module: str, *arguments: str) -> Iterator[dict[str, Any]]:
             yield found
     if child.returncode and not said:
         raise Failed(f"{module} ended with status {child.returncode}", "set REEF_DEBUG=1 and run it again")
+
+
+def worked(module: str, *arguments: str) -> dict[str, Any]:
+    """The last line of such a program, its progress shown meanwhile. Raises the ReefError that it ends with."""
+    progress, found = Progress(), {}
+    try:
+        for found in lines(module, *arguments):
+            if "progress" in found:
+                told = found["progress"]
+                progress.show(f"{told['what']} {told['percent']} %")
+    finally:
+        progress.clear()
+    return found

@@ -138,6 +138,8 @@ COMMANDS: tuple[Command, ...] = (
         default="show",
     ),
     Command("doctor", "set up", "Check the record store, the disk, the settings and the daemon"),
+    Command("backup", "set up", "Save records, versions and settings in one file"),
+    Command("restore", "set up", "Put a backup in the place of records, versions and settings"),
     Command("paths", "set up", "Show where reef keeps its files"),
     Command("completion", "set up", "Print the completion script of a shell"),
     Command("help", "set up", "Show a help topic or a command's help"),

@@ -26,7 +26,7 @@ from reef.gateway.relay import Gateway
 from reef.learning.attempt import Home
 from reef.learning.supervisor import Supervisor
 from reef.paths import Paths
-from reef.records import rows
+from reef.records import rows, swap
 from reef.records.calls import mark_interrupted
 from reef.records.writer import RecordingFailed, Writer
 from reef.versions.repository import Repository
@@ -37,6 +37,8 @@ _RETRY_S = 1.0
 
 async def open_house(resolved: Resolved, paths: Paths) -> House:
     """Open every room. Raises the ReefError of the room that cannot be opened."""
+    if await asyncio.to_thread(swap.finish, paths):
+        log.warning("a restore that was interrupted is finished")
     writer = await asyncio.to_thread(Writer, paths.database)
     # First in the queue of the one writer: whatever is open now belongs to a daemon that is gone.
     interrupted = writer.submit(lambda conn: mark_interrupted(conn, body_of_text))

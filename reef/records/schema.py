@@ -65,8 +65,8 @@ def _check_place(path: Path) -> None:
         raise StoreRefused(f"{path} is a link to {path.readlink()}, which is not there", f"ls -l {path}")
 
 
-def open_readonly(path: Path) -> sqlite3.Connection:
-    """Open the store for reading only; the daemon may be running or not.
+def open_readonly(path: Path, older: bool = False) -> sqlite3.Connection:
+    """Open the store for reading only; the daemon may be running or not. `older`: one not migrated yet will do.
 
     Raises NotFound when there is no store, StoreRefused for a newer, foreign or damaged one, Unavailable for one that
     an older reef made and no daemon has migrated yet.
@@ -79,7 +79,7 @@ def open_readonly(path: Path) -> sqlite3.Connection:
         raise refusal(path, error) from error
     with _closed_on_failure(connection, path):
         version = _check(connection, path)
-        if version < SCHEMA_VERSION:
+        if version < SCHEMA_VERSION and not older:
             raise Unavailable(f"{path} was made by an older reef and is migrated when the daemon starts", "reef up")
     return connection
 

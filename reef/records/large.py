@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from reef.records.calls import Body
-from reef.records.parts import missing, pack, put_parts
+from reef.records.packing import pack
+from reef.records.parts import missing, put_parts
 from reef.records.spans import Span
 from reef.records.writer import Writer
 

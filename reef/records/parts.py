@@ -11,23 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import zstandard
-
 from reef.errors import Failed
 from reef.records import many
+from reef.records.packing import pack, pack_short, unpack
 from reef.records.spans import WHOLE_BELOW, Layout, Span, split
 
-_LEVEL = 1
-"""Takes half the time of the next levels and makes texts of some kilobytes larger by about one in a hundred."""
-_COMPRESS_FROM = 64
 _CHILD = b"c"
 _PART = b"p"
 _AT_ONCE = 2047
-_contexts = threading.local()
 
 Place = tuple[int | None, int | None]
 """Where a body is: the sequence of its only part, or that of its chain's last node; neither when it is not stored."""
@@ -113,7 +107,7 @@ def put_all(conn: sqlite3.Connection, bodies: Sequence[Prepared | None]) -> list
         else:
             places[number] = _put_whole(conn, body.hash, body.whole), None
     if short:
-        packed = _pack_all([whole for _, whole in short])
+        packed = pack_short([whole for _, whole in short])
         rows = [(len(whole), codec, data) for (_, whole), (codec, data) in zip(short, packed, strict=True)]
         for (number, _), sequence in zip(short, many.insert(conn, "parts", _SHORT, rows), strict=True):
             places[number] = sequence, None
@@ -134,60 +128,18 @@ def missing(conn: sqlite3.Connection, body: Prepared) -> set[bytes]:
 
 def get_body(conn: sqlite3.Connection, place: Place) -> bytes | None:
     """The bytes that are stored at `place`, None for nowhere. Raises Failed when the store has lost a piece."""
+    return None if place == (None, None) else b"".join(pieces(conn, place))
+
+
+def pieces(conn: sqlite3.Connection, place: Place) -> list[bytes]:
+    """The parts of the body at `place`, in order. Raises Failed when the store has lost one."""
     part, chain = place
     if part is not None:
-        return _get_part(conn, part)
-    if chain is None:
-        return None
-    pieces: list[bytes] = []
-    _collect(conn, chain, pieces, {})
-    return b"".join(pieces)
-
-
-def pack(data: Span) -> tuple[str, Span]:
-    """`data` as stored: `("zstd", …)`, or `("raw", …)` where compressing does not help."""
-    if len(data) >= _COMPRESS_FROM:
-        packed = _compressor().compress(data)
-        if len(packed) < len(data):
-            return "zstd", packed
-    return "raw", data
-
-
-def _pack_all(bodies: list[bytes]) -> list[tuple[str, Span]]:
-    """`pack` for several bodies, without letting go of the interpreter for each."""
-    found: list[tuple[str, Span]] = [("raw", body) for body in bodies]
-    wanted = [number for number, body in enumerate(bodies) if len(body) >= _COMPRESS_FROM]
-    if len(wanted) == 1:
-        found[wanted[0]] = pack(bodies[wanted[0]])
-    elif wanted:
-        frames = _compressor().multi_compress_to_buffer([bodies[number] for number in wanted])
-        for place, number in enumerate(wanted):
-            if len(frames[place]) < len(bodies[number]):
-                found[number] = "zstd", frames[place].tobytes()
+        return [_get_part(conn, part)]
+    found: list[bytes] = []
+    if chain is not None:
+        _collect(conn, chain, found, {})
     return found
-
-
-def _compressor() -> zstandard.ZstdCompressor:
-    compressor: zstandard.ZstdCompressor | None = getattr(_contexts, "compressor", None)
-    if compressor is None:
-        compressor = _contexts.compressor = zstandard.ZstdCompressor(level=_LEVEL)
-    return compressor
-
-
-def unpack(codec: str, size: int, data: bytes) -> bytes:
-    """The `size` bytes that `pack` was given. Raises Failed when they cannot be had back."""
-    if codec == "raw":
-        return data
-    if codec != "zstd":
-        raise Failed(f"a stored part has the unknown codec {codec!r}", "./install.sh")
-    decompressor = getattr(_contexts, "decompressor", None)
-    if decompressor is None:
-        decompressor = _contexts.decompressor = zstandard.ZstdDecompressor()
-    try:
-        plain: bytes = decompressor.decompress(data, max_output_size=size)
-    except zstandard.ZstdError as error:
-        raise Failed(f"a stored part cannot be decompressed: {error}", "reef status") from error
-    return plain
 
 
 def _node_hash(previous: bytes, kind: bytes, content: bytes) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reef.records.parts import unpack
+from reef.records.packing import unpack
 from tests.http.running import Home, Upstream, wait_for
 
 KEY = "sk-" + "a1B2" * 6

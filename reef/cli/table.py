@@ -66,6 +66,7 @@ COMMANDS: tuple[Command, ...] = (
         verbs={
             "list": "List the newest records",
             "show": "Show one record, or the exact bytes of its request or reply",
+            "export": "Write records out, for another home or for training",
         },
         default="list",
     ),
@@ -101,8 +102,13 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "scenarios",
         "look",
-        "List scenarios, or create one",
-        verbs={"list": "List the scenarios of this home", "create": "Create a scenario with its base version v1"},
+        "List, create or archive scenarios",
+        verbs={
+            "list": "List the scenarios of this home",
+            "create": "Create a scenario with its base version v1",
+            "archive": "Take a scenario out of use; nothing of it is lost",
+            "restore": "Bring an archived scenario back into use",
+        },
         default="list",
     ),
     Command(
@@ -138,6 +144,7 @@ COMMANDS: tuple[Command, ...] = (
         default="show",
     ),
     Command("doctor", "set up", "Check the record store, the disk, the settings and the daemon"),
+    Command("disk", "set up", "Show what takes how much of the disk"),
     Command("backup", "set up", "Save records, versions and settings in one file"),
     Command("restore", "set up", "Put a backup in the place of records, versions and settings"),
     Command("paths", "set up", "Show where reef keeps its files"),

@@ -19,6 +19,8 @@ from reef.text import safe
 
 _MAX_BYTES = 10_000_000
 _FILES = 5
+LIMIT_BYTES = _MAX_BYTES * _FILES
+"""What the log may take on the disk."""
 
 
 class _Formatter(logging.Formatter):

@@ -218,6 +218,29 @@ def test_eight_processes_that_open_the_same_new_store_at_once_all_succeed(store:
     connection.close()
 
 
+def test_eight_processes_that_open_a_store_of_an_older_reef_at_once_migrate_it_once(store: Path) -> None:
+    connection = sqlite3.connect(store)
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    migrations.store.apply(Database(connection), stop_before="m002_when_a_sessions_process_started")
+    connection.execute(
+        "INSERT INTO events (at, kind, ids_json) VALUES ('2026-01-01T00:00:00.000Z', 'engine_changed', '{}')"
+    )
+    connection.commit()
+    connection.close()
+    code = "import sys; from pathlib import Path; from reef.records.schema import open_store\n"
+    code += "open_store(Path(sys.argv[1])).close()"
+    running = [subprocess.Popen([sys.executable, "-c", code, str(store)]) for _ in range(8)]
+    assert [process.wait(60) for process in running] == [0] * 8
+    connection = open_store(store)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("SELECT count(*) FROM _sqlite_migrations").fetchone() == (SCHEMA_VERSION,)
+    assert connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    connection.close()
+    with sqlite3.connect(store.with_name("reef.db.schema-1")) as copy:
+        assert copy.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    copy.close()
+
+
 def test_opening_gives_up_with_a_reason_while_another_process_holds_the_lock(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

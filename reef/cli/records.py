@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reef.cli import output
+from reef.cli import output, records_export
 from reef.cli.group import JsonOption, LimitOption, ScenarioOption, command, noun
 from reef.cli.look import OUT, count, size, span
 from reef.cli.receipts import whole
@@ -101,6 +101,9 @@ def show(
         return
     for line in _facts(row):
         output.data(line)
+
+
+command(app, "export", examples=records_export.EXAMPLES)(records_export.export)
 
 
 def _body(reader: Any, receipt: str, part: str) -> bytes:

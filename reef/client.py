@@ -133,8 +133,15 @@ class Client:
 
     # scenarios and versions
 
-    def scenarios(self) -> Json:
-        return self._json("GET", "/reef/scenarios", anyone=True)
+    def scenarios(self, archived: bool = False) -> Json:
+        params = {"archived": 1} if archived else {}
+        return self._json("GET", "/reef/scenarios", params=params, anyone=True)
+
+    def archive_scenario(self, name: str) -> Json:
+        return self._json("DELETE", f"/reef/scenarios/{_part(name)}")
+
+    def restore_scenario(self, name: str) -> Json:
+        return self._json("POST", f"/reef/scenarios/{_part(name)}/restore", body={})
 
     def create_scenario(
         self, name: str, recipe: str | None = None, engine: str | None = None, adapter: str | None = None

@@ -17,24 +17,34 @@ from reef.ids import scenario_name
 from reef.paths import Paths
 
 app = noun(
-    "List scenarios, or create one. A scenario has its own records, recipe, engine and versions.",
+    "List, create or archive scenarios. A scenario has its own records, recipe, engine and versions.",
     "reef scenarios list",
     "reef scenarios create coding --recipe reefine",
 )
 
 
 @command(app, "list", examples=("reef scenarios list", "reef scenarios list --json"))
-def list_scenarios(json: JsonOption = False) -> None:
+def list_scenarios(
+    archived: Annotated[bool, typer.Option("--archived", help="Those that were taken out of use.")] = False,
+    json: JsonOption = False,
+) -> None:
     """List the scenarios of this home.
 
     Each with its recipe, its agent, its engine and the version that is served. The one named `default` takes every call
     that names none.
     """
     rows: list[dict[str, Any]] = read(
-        Paths.from_environ(), lambda client: client.scenarios()["scenarios"], lambda reader: reader.scenarios()
+        Paths.from_environ(),
+        lambda client: client.scenarios(archived)["scenarios"],
+        lambda reader: reader.scenarios(archived),
     )
     if json:
         output.json_value(rows)
+        return
+    if not rows:
+        output.say(
+            "no scenario is archived" if archived else "no scenarios yet, create one: reef scenarios create NAME"
+        )
         return
     cells = []
     for row in rows:
@@ -98,6 +108,45 @@ def create(
     known = [f"recipe {OUT.line(str(config['recipe']))}" if config.get("recipe") else None]
     output.data(OUT.joined(f"scenario {name}", "v1" if not made.get("version") else f"v{made['version']}", *known))
     output.say(f"{ERR.paint('next', 'dim')}   reef use {name}")
+
+
+@command(app, "archive", examples=("reef scenarios archive coding", "reef scenarios archive coding --json"))
+def archive(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The scenario.")],
+    json: JsonOption = False,
+) -> None:
+    """Take a scenario out of use; nothing of it is lost.
+
+    It is no longer listed, and calls, reports and asks that name it are refused. Its records and versions stay readable
+    by its name, and `reef scenarios restore` brings it back. A step that runs must end first.
+    """
+    person_only("archive a scenario")
+    with daemon(Paths.from_environ()) as client:
+        done = client.archive_scenario(name)
+    if json:
+        output.json_value(done)
+        return
+    output.data(f"scenario {name} archived")
+    output.say(f"{ERR.paint('undo', 'dim')}   reef scenarios restore {name}")
+
+
+@command(app, "restore", examples=("reef scenarios restore coding", "reef scenarios restore coding --json"))
+def restore(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The scenario.")],
+    json: JsonOption = False,
+) -> None:
+    """Bring an archived scenario back into use.
+
+    With its records, reports, steps and versions as they were, and its asks still queued. A scenario that is in use
+    stays as it is.
+    """
+    person_only("restore a scenario")
+    with daemon(Paths.from_environ()) as client:
+        done = client.restore_scenario(name)
+    if json:
+        output.json_value(done)
+        return
+    output.data(f"scenario {name} restored")
 
 
 def engine_spec(text: str) -> str:

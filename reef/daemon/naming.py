@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from reef.daemon.access import Caller
 from reef.daemon.guard import CALLER
@@ -35,15 +35,27 @@ def asked_name(request: web.Request) -> str:
 
 
 def asked_scenario(request: web.Request) -> Scenario:
-    """The scenario that the request names. Raises NotFound: nothing but a model call makes one."""
-    return house_of(request).scenarios.known(asked_name(request))
+    """The scenario that the request names. Raises NotFound: nothing but a model call makes one.
+
+    Conflict for an archived one, unless it is only read.
+    """
+    return house_of(request).scenarios.known(asked_name(request), archived=_reads(request))
 
 
 def scenario_in_path(request: web.Request, field: str = "scenario") -> Scenario:
-    """The scenario in the route's own path. Raises NotFound, Forbidden for a session of another one."""
-    scenario = house_of(request).scenarios.known(request.match_info[field])
+    """The scenario in the route's own path. Raises NotFound, Forbidden for a session of another one.
+
+    Conflict for an archived one, unless it is only read.
+    """
+    scenario = house_of(request).scenarios.known(request.match_info[field], archived=_reads(request))
     check_session(request, scenario.name)
     return scenario
+
+
+def scenario_filter(request: web.Request) -> str | None:
+    """The scenario that `?scenario=` narrows a list to, None without one. Raises NotFound."""
+    name = request.query.get("scenario")
+    return house_of(request).scenarios.known(name, archived=True).name if name else None
 
 
 def check_session(request: web.Request, scenario: str) -> None:
@@ -51,6 +63,10 @@ def check_session(request: web.Request, scenario: str) -> None:
     session = caller_of(request).session
     if session is not None and session.scenario != scenario:
         raise Forbidden("this session belongs to another scenario", "run it in your own shell, outside the agent")
+
+
+def _reads(request: web.Request) -> bool:
+    return request.method == hdrs.METH_GET
 
 
 def _from_path(request: web.Request) -> list[str]:

@@ -9,7 +9,7 @@ from aiohttp import web
 from reef.daemon.access import Access
 from reef.daemon.asking import read_wish
 from reef.daemon.house import House, house_of
-from reef.daemon.naming import asked_scenario, caller_of, check_session
+from reef.daemon.naming import asked_scenario, caller_of, check_session, scenario_filter
 from reef.daemon.replies import json_body, json_reply
 from reef.daemon.scenarios import require_learning
 from reef.daemon.table import Route
@@ -94,7 +94,7 @@ async def progress(request: web.Request) -> web.Response:
 async def list_asks(request: web.Request) -> web.Response:
     """`GET /reef/asks?scenario=`: newest first."""
     house = house_of(request)
-    scenario = house.scenarios.known(request.query["scenario"]).name if request.query.get("scenario") else None
+    scenario = scenario_filter(request)
     return json_reply({"asks": await house.reading(lambda reader: reader.asks(scenario))})
 
 
@@ -131,7 +131,7 @@ async def _find(house: House, reference: str, scenario: str | None = None) -> Js
         return found
     number = reference.removeprefix("#")
     if number.isascii() and number.isdigit():
-        name = house.scenarios.known(scenario or "default").name
+        name = house.scenarios.known(scenario or "default", archived=True).name
         for ask in await house.reading(lambda reader: reader.asks(name)):
             if ask["number"] == int(number[:10]):
                 return dict(ask)

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from reef.daemon.house import house_of
+from reef.daemon.naming import scenario_filter
 from reef.daemon.replies import json_reply, whole_number
 from reef.daemon.table import Route
 from reef.errors import NotFound
@@ -23,7 +24,7 @@ async def list_records(request: web.Request) -> web.Response:
     limit = whole_number(query.get("limit"), "limit", 100, 1, _MOST)
     before = whole_number(query.get("before"), "before")
     after = whole_number(query.get("after"), "after")
-    scenario = house.scenarios.known(query["scenario"]).name if query.get("scenario") else None
+    scenario = scenario_filter(request)
     session, words = query.get("session") or None, query.get("q") or None
     found, total = await house.reading(
         lambda reader: (

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from reef.daemon.access import Access, Caller
 from reef.daemon.house import house_of
-from reef.daemon.naming import asked_scenario, caller_of
+from reef.daemon.naming import asked_scenario, caller_of, scenario_filter
 from reef.daemon.replies import exact_json_body, json_reply, whole_number
 from reef.daemon.table import Route
 from reef.errors import InvalidInput, NotFound
@@ -33,7 +33,7 @@ async def list_reports(request: web.Request) -> web.Response:
     house, query = house_of(request), request.query
     limit = whole_number(query.get("limit"), "limit", 100, 1, _MOST) or 100
     before = whole_number(query.get("before"), "before")
-    scenario = house.scenarios.known(query["scenario"]).name if query.get("scenario") else None
+    scenario = scenario_filter(request)
     receipt, source = query.get("receipt") or None, query.get("source") or None
     if receipt is not None:
         to_blob(receipt)

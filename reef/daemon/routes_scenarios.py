@@ -1,4 +1,4 @@
-"""Scenarios: list and create."""
+"""Scenarios: list, create, archive and bring back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from reef.errors import Forbidden, InvalidInput
 
 
 async def list_scenarios(request: web.Request) -> web.Response:
-    """`GET /reef/scenarios`."""
-    house = house_of(request)
-    return json_reply({"scenarios": [_row(house, scenario) for scenario in house.scenarios.all()]})
+    """`GET /reef/scenarios?archived=1`: those in use, or the archived ones."""
+    house, archived = house_of(request), request.query.get("archived", "0")
+    if archived not in ("0", "1"):
+        raise InvalidInput("'archived' is 0 or 1", "reef scenarios list --archived")
+    wanted = archived == "1"
+    rows = [_row(house, scenario) for scenario in house.scenarios.all() if scenario.archived == wanted]
+    return json_reply({"scenarios": rows})
 
 
 async def create_scenario(request: web.Request) -> web.Response:
@@ -47,6 +51,21 @@ async def create_scenario(request: web.Request) -> web.Response:
     return json_reply(reply, 201 if created else 200)
 
 
+async def archive_scenario(request: web.Request) -> web.Response:
+    """`DELETE /reef/scenarios/{scenario}`: out of use, nothing lost; 409 while a step of it runs."""
+    scenario = await house_of(request).scenarios.archive(request.match_info["scenario"])
+    return json_reply({"scenario": scenario.name, "archived": True})
+
+
+async def restore_scenario(request: web.Request) -> web.Response:
+    """`POST /reef/scenarios/{scenario}/restore`: an archived scenario is in use again, with all that it holds."""
+    house = house_of(request)
+    scenario = await house.scenarios.restore(request.match_info["scenario"])
+    # What was asked for before it was archived still waits.
+    house.supervisor.wake(scenario.name)
+    return json_reply({"scenario": scenario.name, "archived": False})
+
+
 def _row(house: House, scenario: Scenario) -> dict[str, Any]:
     head = house.publisher.head_now(scenario.name)
     problem = house.publisher.problem_now(scenario.name)
@@ -58,7 +77,13 @@ def _row(house: House, scenario: Scenario) -> dict[str, Any]:
         "version": head.number if head else None,
         "release_id": head.release_id if head else None,
         "created_at": scenario.created_at,
-        "state": "broken" if problem else "ready" if scenario.ready else "creating",
+        "state": "archived"
+        if scenario.archived
+        else "broken"
+        if problem
+        else "ready"
+        if scenario.ready
+        else "creating",
         "problem": problem,
     }
 
@@ -73,4 +98,6 @@ def _engine(value: object) -> str | None:
 ROUTES = [
     Route("GET", "/reef/scenarios", list_scenarios, Access.OPEN),
     Route("POST", "/reef/scenarios", create_scenario, Access.OPEN),
+    Route("DELETE", "/reef/scenarios/{scenario}", archive_scenario, Access.DECIDING),
+    Route("POST", "/reef/scenarios/{scenario}/restore", restore_scenario, Access.DECIDING),
 ]

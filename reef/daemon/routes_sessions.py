@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from reef.daemon.house import house_of
-from reef.daemon.naming import caller_of
+from reef.daemon.naming import caller_of, scenario_filter
 from reef.daemon.replies import json_body, json_reply, text_field, whole_number
 from reef.daemon.table import Route
 from reef.errors import InvalidInput
@@ -23,7 +23,7 @@ async def list_sessions(request: web.Request) -> web.Response:
     if own is not None:
         return json_reply({"sessions": [await house.reading(lambda reader: reader.session(own.id))]})
     limit = whole_number(query.get("limit"), "limit", 20, 1, _MOST) or 20
-    scenario = house.scenarios.known(query["scenario"]).name if query.get("scenario") else None
+    scenario = scenario_filter(request)
     cwd = query.get("cwd") or None
     found = await house.reading(lambda reader: reader.sessions(cwd=cwd, scenario=scenario, limit=limit))
     return json_reply({"sessions": found})

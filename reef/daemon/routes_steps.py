@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from reef.daemon.house import house_of
-from reef.daemon.naming import scenario_in_path
+from reef.daemon.naming import scenario_filter, scenario_in_path
 from reef.daemon.replies import json_reply, whole_number
 from reef.daemon.table import Route
 
@@ -13,7 +13,7 @@ from reef.daemon.table import Route
 async def list_steps(request: web.Request) -> web.Response:
     """`GET /reef/steps?scenario=`: newest first."""
     house = house_of(request)
-    scenario = house.scenarios.known(request.query["scenario"]).name if request.query.get("scenario") else None
+    scenario = scenario_filter(request)
     return json_reply({"steps": await house.reading(lambda reader: reader.steps(scenario))})
 
 

@@ -44,6 +44,8 @@ class Scenario:
     ready: bool
     """False while, or because, its creation has not ended."""
     config: dict[str, Any]
+    archived: bool = False
+    """Takes no calls, reports, asks or decisions; what it holds can be read, and it can be brought back."""
 
 
 class Scenarios:
@@ -72,14 +74,19 @@ class Scenarios:
             self._rows[scenario.name.casefold()] = scenario
 
     def all(self) -> list[Scenario]:
-        """Every scenario, oldest first; also those whose creation has not ended."""
+        """Every scenario, oldest first; also those whose creation has not ended, and archived ones."""
         return list(self._rows.values())
 
-    def known(self, name: object) -> Scenario:
-        """The scenario of exactly this name. Raises InvalidInput for what is no name, NotFound with the nearest."""
+    def known(self, name: object, archived: bool = False) -> Scenario:
+        """The scenario of exactly this name. `archived` says whether an archived one will do, as it does for reading.
+
+        Raises InvalidInput for what is no name, NotFound with the nearest, Conflict for an archived one.
+        """
         checked = scenario_name(name)
         found = self._rows.get(checked.casefold())
         if found is not None and found.name == checked:
+            if found.archived and not archived:
+                raise _is_archived(found)
             return found
         names = [scenario.name for scenario in self._rows.values()]
         near = [found.name] if found else difflib.get_close_matches(checked, names, 1, 0.5)
@@ -113,6 +120,8 @@ class Scenarios:
                     f"{checked!r} differs from scenario {found.name!r} only by case", f"use {found.name!r}"
                 )
             else:
+                if found.archived:
+                    raise _is_archived(found)
                 _check_same(found, recipe, engine, adapter)
                 if found.ready:
                     return found, False
@@ -120,7 +129,7 @@ class Scenarios:
 
     async def finish_half_made(self) -> None:
         """Finish what an earlier daemon began to make; undo what cannot be finished."""
-        for scenario in [scenario for scenario in self._rows.values() if not scenario.ready]:
+        for scenario in [row for row in self._rows.values() if not (row.ready or row.archived)]:
             async with self._turn:
                 if self._rows[scenario.name.casefold()].ready:
                     continue
@@ -131,6 +140,33 @@ class Scenarios:
                     log.warning("the creation of scenario %s is undone: %s", scenario.name, error.message)
                     await self._writer.write(partial(rows.remove_scenario, name=scenario.name))
                     del self._rows[scenario.name.casefold()]
+
+    async def archive(self, name: str) -> Scenario:
+        """Take a scenario out of use; nothing of it is lost. Twice is once.
+
+        Raises NotFound, InvalidInput for `default`, Conflict while one of its steps runs.
+        """
+        return await self._move(name, "archived")
+
+    async def restore(self, name: str) -> Scenario:
+        """Bring an archived scenario back into use. Raises NotFound."""
+        return await self._move(name, "ready")
+
+    async def _move(self, name: str, state: str) -> Scenario:
+        async with self._turn:
+            found = self.known(name, archived=True)
+            if found.name == DEFAULT:
+                raise InvalidInput(
+                    f"scenario {DEFAULT!r} takes every call that names none and stays", "reef scenarios list"
+                )
+            if not (found.ready or found.archived):
+                raise Conflict(f"scenario {found.name!r} is still being created", "reef scenarios list")
+            if found.archived == (state == "archived"):
+                return found
+            await self._writer.write(partial(rows.move_scenario, name=found.name, state=state))
+            moved = replace(found, ready=state == "ready", archived=state == "archived")
+            self._rows[found.name.casefold()] = moved
+            return moved
 
     async def _begin(self, name: str, recipe: str | None, engine: str | None, adapter: str | None) -> Scenario:
         # Both are used as they are stored, so a credential in one is refused and not cut out.
@@ -167,6 +203,10 @@ class Scenarios:
         return ready
 
 
+def _is_archived(scenario: Scenario) -> Conflict:
+    return Conflict(f"scenario {scenario.name!r} is archived", f"reef scenarios restore {scenario.name}")
+
+
 def _check_same(found: Scenario, recipe: str | None, engine: str | None, adapter: str | None) -> None:
     asked = {"recipe": canonical_recipe(recipe) if recipe else None, "engine": engine, "adapter": adapter}
     for field, value in asked.items():
@@ -185,7 +225,9 @@ def _read_rows(conn: sqlite3.Connection, name: str | None = None) -> list[Scenar
         (name,),
     ).fetchall()
     return [
-        Scenario(name, recipe, adapter, engine, created_at, state == "ready", json.loads(config or "{}"))
+        Scenario(
+            name, recipe, adapter, engine, created_at, state == "ready", json.loads(config or "{}"), state == "archived"
+        )
         for name, recipe, adapter, engine, created_at, state, config in found
     ]
 

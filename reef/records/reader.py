@@ -143,9 +143,10 @@ class Reader:
 
         return Export(self, scenario, session, since)
 
-    def scenarios(self) -> list[Row]:
-        """Every scenario, oldest first."""
-        return [shapes.scenario(row) for row in self._all(f"{shapes.SELECT_SCENARIOS} ORDER BY sequence")]
+    def scenarios(self, archived: bool = False) -> list[Row]:
+        """The scenarios in use, or the archived ones, oldest first."""
+        rows = self._all(f"{shapes.SELECT_SCENARIOS} WHERE (state = 'archived') = ? ORDER BY sequence", archived)
+        return [shapes.scenario(row) for row in rows]
 
     def scenario(self, name: str) -> Row:
         """One scenario. Raises NotFound."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from reef import events
 from reef.errors import Conflict, NotFound
 from reef.ids import new_id, to_blob, utc_now
 from reef.records.redact import kept, kept_json, kept_json_text
@@ -70,6 +71,16 @@ def set_scenario(conn: sqlite3.Connection, name: str, **fields: Any) -> None:
     """Change columns of a scenario. Raises NotFound."""
     if not _update(conn, "scenarios", _SCENARIO_COLUMNS, {"name": name}, fields):
         raise NotFound(f"there is no scenario {name!r}", "reef scenarios list")
+
+
+def move_scenario(conn: sqlite3.Connection, name: str, state: str) -> None:
+    """Make a ready scenario `archived`, or an archived one `ready`, and say so. Raises Conflict while a step runs."""
+    row = conn.execute("SELECT number FROM steps WHERE scenario = ? AND state = 'running' LIMIT 1", (name,)).fetchone()
+    if row is not None and state == "archived":
+        raise Conflict(f"step {row[0]} of scenario {name!r} runs", f"reef steps cancel {row[0]} --scenario {name}")
+    set_scenario(conn, name, state=state)
+    kind = events.SCENARIO_ARCHIVED if state == "archived" else events.SCENARIO_RESTORED
+    add_event(conn, kind, name, {}, state)
 
 
 def remove_scenario(conn: sqlite3.Connection, name: str) -> None:

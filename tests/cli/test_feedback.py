@@ -260,6 +260,8 @@ DECIDING = (
     ("versions", "install", "-s", "grown"),
     ("agents", "add", "pi"),
     ("scenarios", "create", "by-an-agent"),
+    ("scenarios", "archive", "grown"),
+    ("scenarios", "restore", "grown"),
     ("asks", "cancel", "1", "-s", "grown"),
     ("steps", "cancel", "1", "-s", "grown"),
     ("records", "list"),

@@ -44,6 +44,8 @@ OPEN = {
     "GET /reef/harness/adapters",
 }
 DECIDING = {
+    "DELETE /reef/scenarios/{scenario}",
+    "POST /reef/scenarios/{scenario}/restore",
     "POST /reef/scenarios/{scenario}/promote",
     "POST /reef/scenarios/{scenario}/rollback",
     "POST /reef/harness/install",

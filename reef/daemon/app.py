@@ -16,6 +16,7 @@ from reef.daemon import (
     routes_sessions,
     routes_status,
     routes_steps,
+    routes_timeline,
     routes_versions,
 )
 from reef.daemon.access import Door
@@ -33,6 +34,7 @@ ROUTES: list[Route] = [
     *routes_asks.ROUTES,
     *routes_steps.ROUTES,
     *routes_records.ROUTES,
+    *routes_timeline.ROUTES,
     *routes_import.ROUTES,
     *routes_sessions.ROUTES,
     *routes_harness.ROUTES,

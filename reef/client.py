@@ -259,6 +259,10 @@ class Client:
     def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> Json:
         return self._json("GET", "/reef/sessions", params=_present(cwd=cwd, scenario=scenario, limit=limit))
 
+    def usage(self, by: str, since: str | None = None, scenario: str | None = None) -> Json:
+        """Calls, tokens, cost and time by `agent`, `model`, `version`, `tool` or `day`, since a time in RFC 3339."""
+        return self._json("GET", "/reef/usage", params=_present(by=by, since=since, scenario=scenario), timeout=300)
+
     def open_session(self, scenario: str, adapter: str, version: int | None, cwd: str, pid: int) -> Json:
         """A session token for one agent run; it dies with process `pid`."""
         body = {"scenario": scenario, "adapter": adapter, "version": version, "cwd": cwd, "pid": pid}

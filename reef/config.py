@@ -133,6 +133,13 @@ class HarnessSection(_Section):
     """Seconds that one step may take."""
 
 
+class UsageSection(_Section):
+    """What calls cost."""
+
+    prices: dict[str, dict[Literal["input", "output", "cached"], float]] = {}
+    """Your own prices, by model: US dollars for a million tokens of `input`, `output` and `cached` input."""
+
+
 class TuiSection(_Section):
     """How `reef tui` looks and which keys it takes."""
 
@@ -151,6 +158,7 @@ class Settings(_Section):
     daemon: DaemonSection = DaemonSection()
     records: RecordsSection = RecordsSection()
     harness: HarnessSection = HarnessSection()
+    usage: UsageSection = UsageSection()
     tui: TuiSection = TuiSection()
 
     @property

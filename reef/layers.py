@@ -15,6 +15,10 @@ Layer: TypeAlias = tuple[dict[str, Any], dict[str, str]]
 """Nested values, and for each dotted key where its value stands."""
 
 
+_FREE = ("recipe.config", "tui.keys", "usage.prices")
+"""Below these, keys are names of the person's or a recipe's own and stay as they are written."""
+
+
 def read_file(path: Path, env: Mapping[str, str], interpolate: bool) -> Layer:
     """The layer of a YAML file; with `interpolate` its `${VAR}` are replaced. Raises ConfigError."""
     try:
@@ -48,7 +52,7 @@ def _plain(node: yaml.Node, path: Path, at: str, origins: dict[str, str]) -> Any
 
 
 def _is_schema_key(parent: str) -> bool:
-    return parent not in ("recipe.config", "tui.keys") and not parent.startswith(("recipe.config.", "tui.keys."))
+    return parent not in _FREE and not parent.startswith(tuple(f"{section}." for section in _FREE))
 
 
 def _interpolate(value: Any, env: Mapping[str, str], path: Path) -> Any:

@@ -68,6 +68,11 @@ def dispatch(argv: list[str]) -> int:
 
         show("--json" in argv)
         return 0
+    if entry.name == "usage" and argv[1:] == ["--line"]:
+        from reef.cli import usage_line
+
+        usage_line.show()
+        return 0
     command = load(entry)
     result = command.main(
         args=_with_default_verb(entry, argv[1:]), prog_name=f"reef {entry.name}", standalone_mode=False

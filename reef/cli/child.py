@@ -35,7 +35,7 @@ def worked(module: str, *arguments: str) -> dict[str, Any]:
     progress, found = Progress(), {}
     try:
         for found in lines(module, *arguments):
-            if "progress" in found:
+            if "progress" in found and progress.live:
                 told = found["progress"]
                 progress.show(f"{told['what']} {told['percent']} %")
     finally:

@@ -99,6 +99,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("usage", "look", "Show calls, tokens, cost and time by agent, model, day or tool"),
     Command(
         "scenarios",
         "look",

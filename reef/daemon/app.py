@@ -16,6 +16,7 @@ from reef.daemon import (
     routes_sessions,
     routes_status,
     routes_steps,
+    routes_usage,
     routes_timeline,
     routes_versions,
 )
@@ -37,6 +38,7 @@ ROUTES: list[Route] = [
     *routes_timeline.ROUTES,
     *routes_import.ROUTES,
     *routes_sessions.ROUTES,
+    *routes_usage.ROUTES,
     *routes_harness.ROUTES,
     *routes_install.ROUTES,
 ]

@@ -143,6 +143,15 @@ class Reader:
 
         return Export(self, scenario, session, since)
 
+    def usage(self, by: str, own: dict[str, Any], since: str | None = None, scenario: str | None = None) -> Row:
+        """What was used, as `reef.records.usage` shapes it; `own` are the person's prices."""
+        from reef.records import usage
+        from reef.records.prices import Prices
+
+        wanted = usage.checked_by(by)
+        found = self.query(lambda conn: usage.usage(conn, wanted, Prices(own), since, scenario))
+        return usage.counted(self.query, found, usage.Tools(since, scenario)) if wanted == "tool" else found
+
     def scenarios(self, archived: bool = False) -> list[Row]:
         """The scenarios in use, or the archived ones, oldest first."""
         rows = self._all(f"{shapes.SELECT_SCENARIOS} WHERE (state = 'archived') = ? ORDER BY sequence", archived)

@@ -55,6 +55,12 @@ def test_status_loads_neither_typer_nor_settings(live: Live) -> None:
     assert not {"typer", "pydantic", "yaml", "reef.config"} & modules
 
 
+def test_the_line_for_a_status_line_loads_neither_typer_nor_http_nor_settings(live: Live) -> None:
+    status, modules = loaded("usage", "--line", env=live.env)
+    assert status == 0
+    assert not {"typer", "httpx", "pydantic", "yaml", "asyncio", "reef.config"} & modules
+
+
 def test_only_one_module_of_the_command_line_prints() -> None:
     folder = Path(__file__).parents[2] / "reef" / "cli"
     ways = ("print(", "stdout.write", "stderr.write", "typer.echo", "typer.confirm", "import rich", "from rich")

@@ -5,13 +5,16 @@ what came before them; equal spans are one row of `parts`. A short body is one p
 one like it, and finding that out would cost more than it spares. A longer one is a chain of nodes, each its predecessor
 plus one part, or plus one child chain: the elements of an array such as the messages. A node's hash stands for
 everything up to it, so two bodies with the same beginning share its nodes, and a call costs what is new in it.
+
+What stands around the longest array grows no more than it is repeated: a node with both a part and a child has the part
+before all of its predecessors and the child behind them. So a turn adds its messages' nodes and one around them all.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reef.errors import Failed
@@ -21,6 +24,7 @@ from reef.records.spans import WHOLE_BELOW, Layout, Span, split
 
 _CHILD = b"c"
 _PART = b"p"
+_AROUND = b"a"
 _AT_ONCE = 2047
 
 Place = tuple[int | None, int | None]
@@ -51,12 +55,12 @@ def digest(data: Span) -> bytes:
 
 @dataclass
 class Node:
-    """One node of a chain that is to be stored: everything before it plus `part` or `child`."""
+    """One node of a chain that is to be stored: everything before it plus `part` or `child`, or between both."""
 
     hash: bytes
     part: Span | None
     part_hash: bytes
-    """Hash of the part, or of the child chain's last node."""
+    """Hash of the part, empty where there is none."""
     child: list[Node] | None = None
 
 
@@ -74,10 +78,7 @@ class Prepared:
         """Every part of the body, as `(hash, bytes)`."""
         if self.whole is not None:
             yield self.hash, self.whole
-        for node in self.nodes:
-            for inner in node.child or (node,):
-                if inner.part is not None:
-                    yield inner.part_hash, inner.part
+        yield from _parts(self.nodes)
 
 
 def prepare(body: bytes) -> Prepared:
@@ -85,7 +86,7 @@ def prepare(body: bytes) -> Prepared:
     layout = split(body)
     if layout[0] is body or not _joins(layout, body):
         return Prepared(len(body), digest(body), body, [])
-    return Prepared(len(body), digest(body), None, _nodes(layout))
+    return Prepared(len(body), digest(body), None, _chain(layout))
 
 
 def put(conn: sqlite3.Connection, body: Prepared) -> Place:
@@ -146,19 +147,48 @@ def _node_hash(previous: bytes, kind: bytes, content: bytes) -> bytes:
     return hashlib.sha256(previous + kind + content).digest()[:16]
 
 
-def _nodes(layout: Layout) -> list[Node]:
+def _chain(layout: Layout) -> list[Node]:
+    """The nodes of a body: what stands around its longest array is one node, or at least all that follows it is."""
+    sizes = [sum(map(len, item)) if isinstance(item, list) else 0 for item in layout]
+    at = sizes.index(max(sizes))
+    before, array, behind = layout[:at], layout[at], layout[at + 1 :]
+    if not isinstance(array, list) or not behind:
+        return _nodes(layout)
+    rest = _nodes(behind)
+    if len(before) == 1 and not isinstance(before[0], list):
+        nodes, name = _nodes(array), digest(before[0])
+        around = Node(_node_hash(nodes[-1].hash, _AROUND, name + rest[-1].hash), before[0], name, rest)
+        return [*nodes, around]
+    if len(behind) == 1:
+        return _nodes(layout)
+    nodes = _nodes([*before, array])
+    return [*nodes, _parent(nodes[-1].hash, rest)]
+
+
+def _nodes(items: Sequence[Span | list[Span]]) -> list[Node]:
     nodes: list[Node] = []
     previous = b""
-    for item in layout:
+    for item in items:
         if isinstance(item, list):
-            child = _nodes(list(item))
-            node = Node(_node_hash(previous, _CHILD, child[-1].hash), None, child[-1].hash, child)
+            node = _parent(previous, _nodes(item))
         else:
             content = digest(item)
             node = Node(_node_hash(previous, _PART, content), item, content)
         nodes.append(node)
         previous = node.hash
     return nodes
+
+
+def _parent(previous: bytes, child: list[Node]) -> Node:
+    return Node(_node_hash(previous, _CHILD, child[-1].hash), None, b"", child)
+
+
+def _parts(nodes: list[Node]) -> Iterator[tuple[bytes, Span]]:
+    for node in nodes:
+        if node.part is not None:
+            yield node.part_hash, node.part
+        if node.child is not None:
+            yield from _parts(node.child)
 
 
 def _joins(layout: Layout, body: bytes) -> bool:
@@ -234,10 +264,11 @@ def _collect(conn: sqlite3.Connection, chain: int, pieces: list[bytes], known: d
     nodes = conn.execute(_WALK, (chain,)).fetchall()
     if not nodes:
         raise Failed(f"the store has lost chain {chain}", "reef status")
+    start = len(pieces)
     for part, child in reversed(nodes):
-        if child is not None:
-            _collect(conn, child, pieces, known)
-        else:
+        if part is not None:
             if part not in known:
                 known[part] = _get_part(conn, part)
-            pieces.append(known[part])
+            pieces.insert(len(pieces) if child is None else start, known[part])
+        if child is not None:
+            _collect(conn, child, pieces, known)

@@ -15,8 +15,8 @@ Layout = list[Span | list[Span]]
 WHOLE_BELOW = 8 * 1024
 """Bodies under this many bytes stay whole."""
 
-SPAN_MIN = ((1024 * 1024, 512), (8 * 1024 * 1024, 8 * 1024))
-"""A span inside an array ends with the first element that brings it to 512 bytes; further into a body to more."""
+SPAN_MIN = ((2048, 512), (3072, 8 * 1024))
+"""A span inside an array ends with the first element that brings it to 512 bytes; behind many spans to more."""
 SPAN_MIN_BEYOND = 64 * 1024
 
 LONG_STRING = 8 * 1024
@@ -60,6 +60,7 @@ class _Cutter:
         self.array_start = 0
         self.cut = 0
         """Everything before this is in a span."""
+        self.spans = 0
         self.steps = 0
 
     def run(self) -> Layout:
@@ -128,9 +129,9 @@ class _Cutter:
         return min(end, close + 1)
 
     def _span_min(self) -> int:
-        """What depends on the place in the body alone keeps equal beginnings cut alike."""
+        """What depends on the cuts before alone keeps equal beginnings cut alike; an image is one cut, however long."""
         for limit, size in SPAN_MIN:
-            if self.cut < limit:
+            if self.spans < limit:
                 return size
         return SPAN_MIN_BEYOND
 
@@ -143,12 +144,11 @@ class _Cutter:
                 self.array = open_array
                 self.layout.append(open_array)
             target = self.array
-        while end - self.cut > PIECE:
-            target.append(self.view[self.cut : self.cut + PIECE])
-            self.cut += PIECE
-        if end > self.cut:
-            target.append(self.view[self.cut : end])
-            self.cut = end
+        while end > self.cut:
+            piece = min(end, self.cut + PIECE)
+            target.append(self.view[self.cut : piece])
+            self.cut = piece
+            self.spans += 1
 
     def _end_array(self, end: int) -> None:
         """Close the array that is open: what is left of it joins its spans; a small array stays in the glue."""

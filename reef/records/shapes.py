@@ -20,6 +20,8 @@ _SCORES = tuple(
         ("person", "NOT EXISTS"), ("agent", "NOT EXISTS"), ("program", "NOT EXISTS"), ("person", "EXISTS"),
     )
 )  # fmt: skip
+SCORE = _SCORES[0]
+"""The person's latest score on a record alone."""
 _RECORD_NAMES = (
     "scenario", "session", "dialect", "route", "model", "streaming", "state", "source", "adapter", "version", "engine",
     "load_id", "status", "error", "started_at", "first_byte_ms", "duration_ms", "prompt_tokens", "completion_tokens",

@@ -22,7 +22,7 @@ from reef.records.calls import (
     attach_request,
     flush_progress,
     make_body,
-    settle_record,
+    settle_records,
     store_records,
 )
 from reef.records.large import store_parts
@@ -163,7 +163,7 @@ class Recording:
             # The row is not being written yet: it will be written with its end.
             return self._opened
         try:
-            future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
+            future = self._writer.begin(_Written(self, end), size=_size(end.response) + _size(end.raw))
         except ReefError:
             self._lose()
             return None
@@ -196,7 +196,7 @@ class Recording:
             self._timer.cancel()
             self._timer = None
         try:
-            self._opened = self._watched(self._writer.begin(_Row(self), size=self._size))
+            self._opened = self._watched(self._writer.begin(_Written(self), size=self._size))
         except ReefError as error:
             self._problem = error.message
             self._lose()
@@ -207,18 +207,12 @@ class Recording:
         self._claimed = True
         return self._row, self._end
 
-    def _operation(self, end: Settlement) -> Callable[[sqlite3.Connection], None]:
-        def write(conn: sqlite3.Connection) -> None:
-            settle_record(conn, self.receipt, end)
-
-        return write
-
     async def _settle_large(self, end: Settlement, names: list[str]) -> None:
         for name in names:
             body = await asyncio.to_thread(make_body, getattr(end, name), self._redact)
             await store_parts(self._writer, body)
             setattr(end, name, body)
-        await self._writer.write(self._operation(end))
+        await self._writer.write(_Written(self, end))
 
     async def _attach(self, body: bytes) -> None:
         prepared = await asyncio.to_thread(make_body, body, self._redact)
@@ -251,15 +245,20 @@ class Recording:
             self._on_loss = None
 
 
-class _Row(Grouped):
-    """The operation that writes the row of a recording."""
+class _Written(Grouped):
+    """The operation that writes the row of a recording, or an end that did not come in time for it."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, end: Settlement | None = None) -> None:
         self._recording = recording
+        self._end = end
 
     @classmethod
-    def together(cls, conn: sqlite3.Connection, operations: Sequence[_Row]) -> None:
-        store_records(conn, (row._recording.claimed() for row in operations))
+    def together(cls, conn: sqlite3.Connection, operations: Sequence[_Written]) -> None:
+        # A row waits in front of its end, so that all rows may go first.
+        if rows := [written._recording for written in operations if written._end is None]:
+            store_records(conn, (recording.claimed() for recording in rows))
+        if ends := [(written._recording.receipt, written._end) for written in operations if written._end is not None]:
+            settle_records(conn, ends)
 
 
 def _size(body: bytes | Body | None) -> int:

@@ -24,6 +24,8 @@ from reef.records.spans import WHOLE_BELOW, Layout, Span, split
 _LEVEL = 1
 """Takes half the time of the next levels and makes texts of some kilobytes larger by about one in a hundred."""
 _COMPRESS_FROM = 64
+_TOGETHER_FROM = 8
+"""Bodies from which on compressing them in one call spares more than the state that such a call makes for itself."""
 _CHILD = b"c"
 _PART = b"p"
 _AT_ONCE = 2047
@@ -154,12 +156,12 @@ def pack(data: Span) -> tuple[str, Span]:
 
 
 def _pack_all(bodies: list[bytes]) -> list[tuple[str, Span]]:
-    """`pack` for several bodies, without letting go of the interpreter for each."""
+    """`pack` for several bodies; many of them without letting go of the interpreter for each."""
+    if len(bodies) < _TOGETHER_FROM:
+        return [pack(body) for body in bodies]
     found: list[tuple[str, Span]] = [("raw", body) for body in bodies]
     wanted = [number for number, body in enumerate(bodies) if len(body) >= _COMPRESS_FROM]
-    if len(wanted) == 1:
-        found[wanted[0]] = pack(bodies[wanted[0]])
-    elif wanted:
+    if wanted:
         frames = _compressor().multi_compress_to_buffer([bodies[number] for number in wanted])
         for place, number in enumerate(wanted):
             if len(frames[place]) < len(bodies[number]):

@@ -32,7 +32,7 @@ Operation = Callable[[sqlite3.Connection], T]
 
 GROUP_OPERATIONS = 256
 GROUP_BYTES = 8 * 1024 * 1024
-GATHER_FROM = 3
+GATHER_FROM = 5
 GATHER_S = 0.001
 """How long a group waits for more when the one before it held at least `GATHER_FROM`. Fewer commits, and less of two
 threads taking the interpreter from each other: under load a call waits no longer, as all of it gets done sooner."""

@@ -15,6 +15,7 @@ from reef.config import model_flags, recipe_folder
 from reef.errors import ConfigError, NotFound, UsageError
 from reef.ids import scenario_name
 from reef.paths import Paths
+from reef.providers import provider_of
 
 app = noun(
     "List, create or archive scenarios. A scenario has its own records, recipe, engine and versions.",
@@ -81,7 +82,9 @@ def create(
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", metavar="ENGINE", help="`embedded`, `ollama/ID`, `openai/ID`, or an address."),
+        typer.Option(
+            "--engine", metavar="ENGINE", help="`embedded`, `ollama/ID`, `openai/ID`, `bedrock/ID`, an address."
+        ),
     ] = None,
     adapter: Annotated[
         str | None, typer.Option("--adapter", metavar="NAME", help="The coding agent; else the daemon's.")
@@ -164,8 +167,11 @@ def engine_spec(text: str) -> str:
         named = {}
     url, model = named.get("inference.upstream-url") or None, named.get("inference.upstream-model")
     if url is None:
+        if model is not None and provider_of(model) is not None:
+            return json_module.dumps({"model": model})
         raise UsageError(
-            f"{text!r} is neither `embedded`, `ollama/ID`, `openai/ID` nor an address", "reef scenarios create --help"
+            f"{text!r} is neither `embedded`, `ollama/ID`, `openai/ID`, a vendor's model nor an address",
+            "reef help providers",
         )
     key = {"key_env": "OPENAI_API_KEY"} if text.startswith("openai/") else {}
     return json_module.dumps({"url": url, "model": model} | key)
@@ -183,4 +189,4 @@ def _engine(spec: str | None) -> str:
     if spec is None or not spec.startswith("{"):
         return spec or "the daemon's"
     found = json_module.loads(spec)
-    return f"{found.get('model') or ''} {found['url']}".strip()
+    return " ".join(part for part in (found.get("model"), found.get("url")) if part)

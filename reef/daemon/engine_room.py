@@ -20,6 +20,7 @@ from reef.engines.discovery import build, build_multimodal
 from reef.engines.engine import Engine, EngineHealth, OnChange
 from reef.errors import InvalidInput, ReefError
 from reef.paths import Paths
+from reef.providers import provider_of
 from reef.records import rows
 from reef.records.writer import Writer
 
@@ -65,9 +66,9 @@ class EngineRoom:
         return found
 
     def check(self, spec: str) -> None:
-        """Raises InvalidInput for what is no engine specification."""
+        """Raises InvalidInput for what is no engine specification, ConfigError for one that this reef cannot build."""
         if spec != EMBEDDED:
-            parse_spec(spec)
+            self._build(parse_spec(spec), None)
 
     async def health(self) -> None:
         """Make `describe` of the daemon's own engine fresh: asked at most every 5 s, waited for at most 1 s."""
@@ -86,13 +87,23 @@ class EngineRoom:
 
     def _make(self, spec: str) -> Engine:
         from reef.engines.embedded import EmbeddedEngine
-        from reef.engines.upstream import UpstreamEngine
 
         if spec == EMBEDDED:
             return EmbeddedEngine(self._paths, self._told(EMBEDDED))
         named = parse_spec(spec)
-        key = os.environ.get(named["key_env"]) if named.get("key_env") else None
-        return UpstreamEngine(named["url"], named.get("model"), key, self._told(named["url"]), named.get("key_env"))
+        return self._build(named, self._told(named.get("url") or named["model"]))
+
+    def _build(self, named: dict[str, Any], on_change: OnChange | None) -> Engine:
+        """The engine of a specification that was parsed, not started."""
+        from reef.engines.upstream import UpstreamEngine
+
+        variable, model = named.get("key_env"), named.get("model")
+        key = os.environ.get(variable) if variable else None
+        if model is not None and is_of_a_vendor(named):
+            from reef.engines.litellm_engine import LitellmEngine
+
+            return LitellmEngine(model, named.get("url"), key, self._settings.inference.timeout_s, on_change)
+        return UpstreamEngine(named["url"], model, key, on_change, variable)
 
     def _begin(self, engine: Engine) -> None:
         task = asyncio.create_task(self._start(engine), name=f"start {engine.name}")
@@ -124,21 +135,37 @@ class EngineRoom:
         return changed
 
 
+def is_of_a_vendor(named: dict[str, Any]) -> bool:
+    """Whether a parsed specification means a vendor that speaks none of the dialects, as `bedrock/…` does."""
+    return "model" in named and provider_of(named["model"]) is not None
+
+
+def takes_a_key(spec: str) -> bool:
+    """Whether an engine of this specification is sent a key from the daemon's environment. Raises InvalidInput."""
+    named = parse_spec(spec)
+    return "key_env" in named or is_of_a_vendor(named)
+
+
 def parse_spec(spec: str) -> dict[str, Any]:
     """A scenario's own upstream: JSON `{"url", "model"?, "key_env"?}`. Raises InvalidInput.
 
-    Specifications are stored, so a key may only be named by the variable that holds it.
+    The `url` may be left out of a vendor's model, `{"model": "bedrock/…"}`. Specifications are stored, so a key may
+    only be named by the variable that holds it.
     """
     hint = 'use "embedded" or {"url": "http://127.0.0.1:11434", "model": "qwen3"}'
     try:
         found = json.loads(spec)
     except ValueError:
         found = None
-    if not isinstance(found, dict) or not isinstance(found.get("url"), str):
+    if not isinstance(found, dict):
         raise InvalidInput("'engine' is neither \"embedded\" nor an upstream with a 'url'", hint)
     strange = sorted(set(found) - {"url", "model", "key_env"})
     if strange or not all(isinstance(value, str) for value in found.values()):
         raise InvalidInput(f"'engine' takes strings for url, model and key_env (given: {', '.join(strange)})", hint)
+    if "url" not in found:
+        if is_of_a_vendor(found):
+            return found
+        raise InvalidInput("'engine' is neither \"embedded\" nor an upstream with a 'url'", hint)
     try:
         parts = urlsplit(found["url"])
         named = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

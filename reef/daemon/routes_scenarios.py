@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from reef.daemon.access import Access
-from reef.daemon.engine_room import EMBEDDED, parse_spec
+from reef.daemon.engine_room import EMBEDDED, takes_a_key
 from reef.daemon.house import House, house_of
 from reef.daemon.naming import caller_of
 from reef.daemon.replies import json_body, json_reply, text_field
@@ -34,8 +34,8 @@ async def create_scenario(request: web.Request) -> web.Response:
     if body.get("name") is None:
         raise InvalidInput("the body needs 'name'", 'use {"name": "my-harness"}')
     engine = _engine(body.get("engine"))
-    if engine not in (None, EMBEDDED) and "key_env" in parse_spec(engine) and caller_of(request).kind != "person":
-        # Whoever names a variable and an address would be sent that variable's value.
+    if engine not in (None, EMBEDDED) and takes_a_key(engine) and caller_of(request).kind != "person":
+        # Whoever names a variable and an address would be sent that variable's value, and calls to a vendor cost money.
         raise Forbidden("an engine with a key from the environment needs the person key", "reef scenarios create")
     scenario, created = await house.scenarios.create(
         body["name"], text_field(body, "recipe"), engine, text_field(body, "adapter")

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from reef.errors import ReefError
 from reef.gateway.dialect import ReplyFacts
+from reef.gateway.waits import Wait, Waits
 from reef.records.calls import (
     LARGE,
     Body,
@@ -22,7 +23,7 @@ from reef.records.calls import (
     attach_request,
     flush_progress,
     make_body,
-    settle_record,
+    settle_records,
     store_records,
 )
 from reef.records.large import store_parts
@@ -38,10 +39,27 @@ SETTLE_WAIT_S = 1.0
 Written = TypeVar("Written", bound="asyncio.Future[Any]")
 
 
+class Patience:
+    """How long the calls of one gateway wait for their records."""
+
+    def __init__(self) -> None:
+        self.row = Waits(GRACE_S)
+        self.opened = Waits(OPEN_WAIT_S)
+        self.settled = Waits(SETTLE_WAIT_S)
+
+
 class Recording:
     """Writes one record. Every method returns at once except the two that wait, and those wait for a bounded time."""
 
-    def __init__(self, writer: Writer, receipt: str, redact: bool, started: float, on_loss: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        receipt: str,
+        redact: bool,
+        started: float,
+        patience: Patience,
+        on_loss: Callable[[], None],
+    ) -> None:
         """`started`: when the call came, on the monotonic clock.
 
         `on_loss` is called once when something of the record could not be written, however much of it.
@@ -55,7 +73,8 @@ class Recording:
         self._redact = redact
         self._row: OpenRecord | None = None
         self._size = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._patience = patience
+        self._grace: Wait | None = None
         self._opened: asyncio.Future[None] | None = None
         self._problem: str | None = None
         self._work: set[asyncio.Future[None]] = set()
@@ -80,7 +99,7 @@ class Recording:
         if row.streaming:
             self._queue_row()
         else:
-            self._timer = asyncio.get_running_loop().call_later(GRACE_S, self._queue_row)
+            self._grace = self._patience.row.begin(self._queue_row)
 
     def give_up(self, problem: str) -> None:
         """Make no record; the reply says `problem` in place of a receipt."""
@@ -94,10 +113,10 @@ class Recording:
 
     async def opened(self) -> str | None:
         """Wait until the row is on disk, at most 250 ms. Returns None when it is, else why there is no receipt."""
-        if self._timer is not None:
+        if self._grace is not None:
             self._queue_row()
         if self._problem is None and self._opened is not None:
-            if not await _waited(self._opened, OPEN_WAIT_S):
+            if not await self._patience.opened.done(self._opened):
                 self.let_go(self._opened)
                 self._problem = "the record store does not answer in time"
             elif (error := self._opened.exception()) is not None:
@@ -153,7 +172,7 @@ class Recording:
         large = [name for name in ("response", "raw") if _size(getattr(end, name)) > LARGE]
         if not large:
             self._end = end
-        if self._timer is not None:
+        if self._grace is not None:
             self._queue_row()
         if self._opened is None:
             return None
@@ -163,7 +182,7 @@ class Recording:
             # The row is not being written yet: it will be written with its end.
             return self._opened
         try:
-            future = self._writer.begin(self._operation(end), size=_size(end.response) + _size(end.raw))
+            future = self._writer.begin(_Written(self, end), size=_size(end.response) + _size(end.raw))
         except ReefError:
             self._lose()
             return None
@@ -186,17 +205,17 @@ class Recording:
         if self._work:
             await asyncio.wait({settling, *self._work}, timeout=SETTLE_WAIT_S)
         else:
-            await _waited(settling, SETTLE_WAIT_S)
+            await self._patience.settled.done(settling)
         if not settling.done():
             self.let_go(settling)
         return settling.done() and not settling.cancelled() and settling.exception() is None
 
     def _queue_row(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._grace is not None:
+            self._grace.end()
+            self._grace = None
         try:
-            self._opened = self._watched(self._writer.begin(_Row(self), size=self._size))
+            self._opened = self._watched(self._writer.begin(_Written(self), size=self._size))
         except ReefError as error:
             self._problem = error.message
             self._lose()
@@ -207,18 +226,12 @@ class Recording:
         self._claimed = True
         return self._row, self._end
 
-    def _operation(self, end: Settlement) -> Callable[[sqlite3.Connection], None]:
-        def write(conn: sqlite3.Connection) -> None:
-            settle_record(conn, self.receipt, end)
-
-        return write
-
     async def _settle_large(self, end: Settlement, names: list[str]) -> None:
         for name in names:
             body = await asyncio.to_thread(make_body, getattr(end, name), self._redact)
             await store_parts(self._writer, body)
             setattr(end, name, body)
-        await self._writer.write(self._operation(end))
+        await self._writer.write(_Written(self, end))
 
     async def _attach(self, body: bytes) -> None:
         prepared = await asyncio.to_thread(make_body, body, self._redact)
@@ -251,40 +264,24 @@ class Recording:
             self._on_loss = None
 
 
-class _Row(Grouped):
-    """The operation that writes the row of a recording."""
+class _Written(Grouped):
+    """The operation that writes the row of a recording, or an end that did not come in time for it."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, end: Settlement | None = None) -> None:
         self._recording = recording
+        self._end = end
 
     @classmethod
-    def together(cls, conn: sqlite3.Connection, operations: Sequence[_Row]) -> None:
-        store_records(conn, (row._recording.claimed() for row in operations))
+    def together(cls, conn: sqlite3.Connection, operations: Sequence[_Written]) -> None:
+        # A row waits in front of its end, so that all rows may go first.
+        if rows := [written._recording for written in operations if written._end is None]:
+            store_records(conn, (recording.claimed() for recording in rows))
+        if ends := [(written._recording.receipt, written._end) for written in operations if written._end is not None]:
+            settle_records(conn, ends)
 
 
 def _size(body: bytes | Body | None) -> int:
     return 0 if body is None else len(body) if isinstance(body, bytes) else body.prepared.size
-
-
-async def _waited(future: asyncio.Future[Any], seconds: float) -> bool:
-    """Wait for `future`, at most `seconds`, without touching it. Whether it is done."""
-    if future.done():
-        return True
-    loop = asyncio.get_running_loop()
-    waiter = loop.create_future()
-
-    def wake(_: object = None) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    timer = loop.call_later(seconds, wake)
-    future.add_done_callback(wake)
-    try:
-        await waiter
-    finally:
-        timer.cancel()
-        future.remove_done_callback(wake)
-    return future.done()
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

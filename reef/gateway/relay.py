@@ -29,7 +29,7 @@ from reef.gateway.dialect import Dialect, Problem, RequestFacts, problem_of, ses
 from reef.gateway.dialects import CHAT_DIALECT
 from reef.gateway.model_lists import list_models
 from reef.gateway.prompt_cut import PromptCheck, Windows
-from reef.gateway.recording import Recording
+from reef.gateway.recording import Patience, Recording
 from reef.gateway.refusing import refusal
 from reef.gateway.requests import with_model
 from reef.gateway.running import Running, RunningCalls
@@ -66,6 +66,7 @@ class Gateway:
         self._upstream = UpstreamCalls(settings.inference.connect_timeout_s, settings.inference.timeout_s)
         self._calls = RunningCalls()
         self._windows = Windows()
+        self._patience = Patience()
         self.unrecorded = 0
         """Replies that went out without a receipt."""
         self.lost = 0
@@ -99,7 +100,9 @@ class Gateway:
             return refusal(dialect, problem_of(error))
         if facts.lacks_model and engine.model is not None:
             body = await _run(len(body), with_model, body, engine.model)
-        recording = Recording(self._writer, new_id(), self._settings.records.redact, started, self._count_lost)
+        recording = Recording(
+            self._writer, new_id(), self._settings.records.redact, started, self._patience, self._count_lost
+        )
         if call.unrecorded is None:
             recording.open(self._row(request, call, engine, dialect, facts, recording.receipt), body)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import yarl
@@ -57,9 +58,16 @@ class Sending:
     """What the record says of it."""
 
 
+# Nearly every call goes to one of few addresses, and what is found out of an address is kept in it.
+@lru_cache(maxsize=64)
+def address(url: str) -> yarl.URL:
+    """An address that is encoded already, as `Engine.url` gives it."""
+    return yarl.URL(url, encoded=True)
+
+
 def as_it_came(engine: Engine, dialect: Dialect, request: web.Request, body: bytes) -> Sending:
     """The request for an upstream that speaks its dialect."""
-    url = yarl.URL(engine.url(dialect.route, request.rel_url.raw_query_string), encoded=True)
+    url = address(engine.url(dialect.route, request.rel_url.raw_query_string))
     found = headers.forwarded(request.headers, engine.headers(dialect.name))
     if dialect.name in _WITHOUT_MINTED and holds_minted(body):
         return _with(url, found, body, _WITHOUT_MINTED[dialect.name], "own_reasoning_left_out")
@@ -100,7 +108,7 @@ def translated_request(
     left = {"tools_left_out": list(exchange.tools_left), "fields_left_out": list(exchange.fields_left)}
     facts = {"from": dialect.name, "to": upstream, **{name: names for name, names in left.items() if names}}
     # The query is the client's dialect's (`?beta=true`), and so are some of the headers.
-    url = yarl.URL(engine.url(ROUTE_OF[upstream]), encoded=True)
+    url = address(engine.url(ROUTE_OF[upstream]))
     found = headers.translated(request.headers, own)
     return Sending(url, found, written, exchange, {"translated": facts})
 

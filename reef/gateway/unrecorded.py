@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
-import yarl
 from aiohttp import web
 
 from reef.engines.engine import Engine
@@ -14,7 +13,7 @@ from reef.gateway import headers
 from reef.gateway.dialect import Dialect, Problem, problem_of
 from reef.gateway.lenient import parse
 from reef.gateway.refusing import refusal
-from reef.gateway.sending import Sending
+from reef.gateway.sending import Sending, address
 from reef.gateway.upstream import UpstreamCalls
 from reef.gateway.wire import Reply
 
@@ -36,7 +35,7 @@ async def pass_through(
     """
     try:
         await engine.ready(wait_s)
-        url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
+        url = address(engine.url(route, request.rel_url.raw_query_string))
         found = headers.forwarded(request.headers, engine.headers())
         reply = await upstream.post(engine, Sending(url, found, body), [])
     except (aiohttp.ClientError, TimeoutError, OSError) as error:

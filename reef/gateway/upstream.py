@@ -9,14 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-import yarl
 from aiohttp import web
 
 from reef.engines.engine import CHAT, Engine
 from reef.engines.upstream import why
 from reef.gateway.dialect import Problem
 from reef.gateway.headers import forwarded
-from reef.gateway.sending import Sending
+from reef.gateway.sending import Sending, address
 from reef.gateway.wire import Connections, Reply
 
 LIST_TIMEOUT_S = 10.0
@@ -52,7 +51,7 @@ class UpstreamCalls:
     @asynccontextmanager
     async def get(self, engine: Engine, route: str, request: web.Request, dialect: str = CHAT) -> AsyncIterator[Reply]:
         """A small request whose reply is read whole, in ten seconds. Raises like `post`."""
-        url = yarl.URL(engine.url(route, request.rel_url.raw_query_string), encoded=True)
+        url = address(engine.url(route, request.rel_url.raw_query_string))
         found = forwarded(request.headers, engine.headers(dialect))
         async with asyncio.timeout(LIST_TIMEOUT_S):
             async with await self._connections().send("GET", url, found, proxy=engine.proxy) as reply:

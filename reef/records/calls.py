@@ -219,33 +219,52 @@ def settle_record(conn: sqlite3.Connection, receipt: str, end: Settlement) -> No
 
     Raises NotFound when the call was never opened.
     """
-    row = conn.execute(_FIND, (to_blob(receipt),)).fetchone()
-    if row is None:
-        raise NotFound(f"there is no record {receipt}", "reef records list")
-    sequence, scenario, streaming, state = row
-    if state != "open":
-        return
-    body, raw = _reply_bodies(end)
-    body_place, raw_place = put_all(conn, [body.prepared if body else None, raw.prepared if raw else None])
+    settle_records(conn, [(receipt, end)])
+
+
+def settle_records(conn: sqlite3.Connection, ends: Iterable[tuple[str, Settlement]]) -> None:
+    """`settle_record` for several calls."""
+    found: dict[str, tuple[int, str, Settlement]] = {}
+    bodies: list[Body | None] = []
+    ended = []
+    for receipt, end in ends:
+        row = conn.execute(_FIND, (to_blob(receipt),)).fetchone()
+        if row is None:
+            raise NotFound(f"there is no record {receipt}", "reef records list")
+        sequence, scenario, streaming, state = row
+        if state == "open" and receipt not in found:
+            found[receipt] = sequence, scenario, end
+            bodies += _reply_bodies(end)
+            ended += [(sequence,)] if streaming else []
+    places = put_all(conn, [None if body is None else body.prepared for body in bodies])
+    settled = [
+        _settled(sequence, end, bodies[2 * number : 2 * number + 2], places[2 * number : 2 * number + 2])
+        for number, (sequence, _, end) in enumerate(found.values())
+    ]
+    conn.executemany(_SETTLE, settled)
+    conn.executemany("DELETE FROM progress WHERE record = ?", ended)
+    now = utc_now()
+    told = [
+        (now, events.RECORD_SETTLED, scenario, _ids(receipt), end.state)
+        for receipt, (_, scenario, end) in found.items()
+    ]
+    many.insert(conn, "events", _EVENT, told)
+
+
+def _settled(sequence: int, end: Settlement, bodies: list[Body | None], places: list[Place]) -> tuple[Any, ...]:
+    """What `_SETTLE` takes. `bodies` and `places`: those of the reply and its stream."""
+    body, raw = bodies
     # The stream holds the same reply a second time.
     redactions = max(body.redactions if body else 0, raw.redactions if raw else 0)
-    trainable = end.trainable and end.state == "complete" and not redactions
-    conn.execute(
-        _SETTLE,
-        (
-            end.state, *body_place, *raw_place,
-            body.received_bytes if body else None, body.prepared.hash if body else None, end.status, kept(end.error),
-            end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens), kept(end.completion_tokens),
-            kept(end.cached_tokens), end.expected_tokens, end.prompt_cut, kept(end.finish_reason), redactions,
-            trainable,
-            kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
-            kept(end.reply_name), kept(end.model), kept(end.load_id), sequence,
-        ),
+    return (
+        end.state, *places[0], *places[1],
+        body.received_bytes if body else None, body.prepared.hash if body else None, end.status, kept(end.error),
+        end.first_byte_ms, end.duration_ms, kept(end.prompt_tokens), kept(end.completion_tokens),
+        kept(end.cached_tokens), end.expected_tokens, end.prompt_cut, kept(end.finish_reason), redactions,
+        end.trainable and end.state == "complete" and not redactions,
+        kept_json(end.attempts), kept_json(end.notes), _shown(end.answer_preview, end.redact),
+        kept(end.reply_name), kept(end.model), kept(end.load_id), sequence,
     )  # fmt: skip
-    if streaming:
-        conn.execute("DELETE FROM progress WHERE record = ?", (sequence,))
-    told = (utc_now(), events.RECORD_SETTLED, scenario, _ids(receipt), end.state)
-    many.insert(conn, "events", _EVENT, [told])
 
 
 def mark_interrupted(conn: sqlite3.Connection, fold: Callable[[str, bytes], bytes] | None = None) -> int:

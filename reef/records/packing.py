@@ -24,6 +24,8 @@ _SHORT_LEVEL = 1
 _LEVEL = 3
 """For the parts of long bodies, of which a call brings few: a twentieth smaller."""
 _COMPRESS_FROM = 64
+_TOGETHER_FROM = 8
+"""Bodies from which on compressing them in one call spares more than the state that such a call makes for itself."""
 
 
 class _Contexts(threading.local):
@@ -50,11 +52,9 @@ def pack_short(bodies: list[bytes]) -> list[tuple[str, Span]]:
     """`pack` for several short bodies: sooner done, and without letting go of the interpreter for each."""
     found: list[tuple[str, Span]] = [("raw", body) for body in bodies]
     wanted = [number for number, body in enumerate(bodies) if len(body) >= _COMPRESS_FROM]
-    if not wanted:
-        return found
     compressor = _compressor(_SHORT_LEVEL)
-    if len(wanted) == 1:
-        frames = [compressor.compress(bodies[wanted[0]])]
+    if len(wanted) < _TOGETHER_FROM:
+        frames = [compressor.compress(bodies[number]) for number in wanted]
     else:
         made = compressor.multi_compress_to_buffer([bodies[number] for number in wanted])
         frames = [made[place].tobytes() for place in range(len(wanted))]

@@ -127,6 +127,21 @@ def test_a_start_does_not_wait_for_litellm_and_a_call_does(home: Home) -> None:
     assert home.nobody.get("/reef/status").json()["engine"]["dialects"] == ["chat"]
 
 
+def test_one_scenario_may_have_a_vendor_of_its_own(home: Home, vendor: Upstream) -> None:
+    engine = {"model": "gemini/gemini-y", "url": vendor.url + "/v1beta"}
+    made = home.person.post("/reef/scenarios", json={"name": "its-own", "engine": engine})
+    assert made.status_code == 201, made.text
+    reply = home.nobody.post(
+        "/v1/chat/completions",
+        json={"messages": sdk.said("hello")},
+        headers={"x-reef-scenario": "its-own"},
+        timeout=httpx.Timeout(120),
+    )
+    assert reply.status_code == 200, reply.text
+    row = Reader(home.paths.database).record(reply.headers["x-reef-agent-record-id"])
+    assert (row["scenario"], row["engine"], row["model"]) == ("its-own", "litellm", "gemini/gemini-y")
+
+
 def test_every_dialect_finishes_a_tool_session_on_the_vendor(home: Home, at: Clients) -> None:
     tools: Any = {"tools": sdk.CHAT_TOOLS, "stream_options": sdk.USAGE}
     asked = f"look {TOOL}{COUNTED}"

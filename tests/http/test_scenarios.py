@@ -143,6 +143,21 @@ def test_a_scenario_may_name_its_own_engine(new_home: Callable[..., Home]) -> No
 KEYED = {"url": "http://127.0.0.1:9", "key_env": "AWS_SECRET_ACCESS_KEY"}
 
 
+VENDORS = {"url": "http://127.0.0.1:9", "model": "gemini/gemini-x"}
+
+
+@pytest.mark.parametrize("engine", [VENDORS, {"model": "bedrock/x"}])
+def test_only_the_person_names_a_vendor_whose_keys_stand_in_the_environment(
+    home: Home, session_token: str, engine: dict[str, str]
+) -> None:
+    body = {"name": "of-a-vendor", "engine": engine}
+    for client in (home.nobody, home.http(session_token)):
+        assert client.post("/reef/scenarios", json=body).status_code == 403
+    refused = home.person.post("/reef/scenarios", json=body)
+    assert (refused.status_code, refused.json()["error"]["hint"]) == (400, "./install.sh --with providers")
+    assert body["name"] not in str(home.nobody.get("/reef/scenarios").json())
+
+
 @pytest.mark.parametrize("engine", [KEYED, json.dumps(KEYED)], ids=["object", "text"])
 def test_only_the_person_names_a_variable_whose_value_an_engine_is_sent(
     home: Home, session_token: str, engine: object

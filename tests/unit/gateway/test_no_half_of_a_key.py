@@ -10,7 +10,7 @@ import pytest
 from reef.credentials import hold
 from reef.gateway import streaming
 from reef.gateway.chat import ChatDialect
-from reef.gateway.recording import Recording
+from reef.gateway.recording import Patience, Recording
 from reef.gateway.streaming import StreamCopy
 from reef.ids import new_id
 from reef.records.calls import OpenRecord
@@ -27,7 +27,7 @@ async def test_a_key_that_a_slow_stream_says_word_by_word_is_never_flushed_in_pi
     monkeypatch.setattr(streaming, "FLUSH_EVERY_S", 0.0)
     hold("hunter2-secret")
     writer = Writer(tmp_path / "reef.db")
-    recording = Recording(writer, new_id(), True, 0.0, on_loss=lambda *_: None)
+    recording = Recording(writer, new_id(), True, 0.0, Patience(), on_loss=lambda *_: None)
     recording.open(
         OpenRecord(recording.receipt, "default", "chat", "/v1/chat/completions", None, streaming=True), b"{}"
     )

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from reef import events
-from reef.errors import InvalidInput
+from reef.errors import InvalidInput, NotFound
 from reef.ids import new_id, to_blob
 from reef.records import many
-from reef.records.calls import OpenRecord, Settlement, store_records
+from reef.records.calls import OpenRecord, Settlement, flush_progress, settle_records, store_records
 from reef.records.reader import Reader
 from reef.records.schema import open_store
 from reef.records.spans import WHOLE_BELOW
 from reef.records.writer import Grouped, Writer
-from tests.unit.records.calling import Hold, add, limit_pages
+from tests.unit.records.calling import Hold, add, limit_pages, opened
 
 
 class Call(Grouped):
@@ -130,3 +130,36 @@ def test_operations_of_other_kinds_keep_their_place_between_calls(writer: Writer
         future.result(30)
     ids = [to_blob(first.receipt), to_blob(last.receipt)]
     assert seen == [[], ids[:1], ids]
+
+
+def test_ends_of_one_group_are_written_together_and_only_the_first_of_a_call_counts(
+    writer: Writer, reader: Reader
+) -> None:
+    receipts = [opened(writer, streaming=True) for _ in range(2 * many.ROWS)]
+    for receipt in receipts:
+        writer.submit(lambda conn, receipt=receipt: flush_progress(conn, receipt, b"so far")).result(30)  # type: ignore[misc]
+    ends = [
+        (receipt, Settlement("complete", response=b"reply %d" % number, raw=b"data: %d\n\n" % number))
+        for number, receipt in enumerate(receipts)
+    ]
+    writer.submit(lambda conn: settle_records(conn, [*ends, (receipts[0], Settlement("failed", error="late"))])).result(
+        30
+    )
+    for number, receipt in enumerate(receipts):
+        assert reader.record(receipt)["state"] == "complete"
+        assert reader.response_bytes(receipt) == b"reply %d" % number
+        assert reader.raw_bytes(receipt) == b"data: %d\n\n" % number
+    kinds = [event["kind"] for event in reader.events(limit=1000)]
+    assert kinds.count(events.RECORD_SETTLED) == len(receipts)
+    left = writer.submit(lambda conn: conn.execute("SELECT count(*) FROM progress").fetchone()[0])
+    assert left.result(30) == 0
+
+
+def test_ends_of_which_one_has_no_row_raise_and_leave_the_others_to_be_written_alone(
+    writer: Writer, reader: Reader
+) -> None:
+    receipt = opened(writer)
+    ends = [(receipt, Settlement("complete", response=b"{}")), (new_id(), Settlement("complete"))]
+    with pytest.raises(NotFound):
+        writer.submit(lambda conn: settle_records(conn, ends)).result(30)
+    assert reader.record(receipt)["state"] == "open"

@@ -45,6 +45,24 @@ def test_what_waits_is_committed_as_one_group(writer: Writer) -> None:
     assert len(commits) == 2
 
 
+def test_a_group_waits_a_moment_for_more_only_behind_one_of_several(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "GATHER_S", 60)
+    for _ in range(5):
+        writer.submit(add()).result(30)
+    hold = Hold(writer)
+    several = [writer.submit(add()) for _ in range(writing.GATHER_FROM)]
+    monkeypatch.setattr(writing, "GATHER_S", 0.3)
+    hold.release()
+    several[-1].result(30)
+    commits: list[int] = []
+    writer.after_commit(lambda: commits.append(1))
+    for future in [writer.submit(add()) for _ in range(10)]:
+        future.result(30)
+    assert len(commits) == 1
+
+
 def test_an_operation_that_raises_undoes_itself_and_no_other(writer: Writer, reader: Reader) -> None:
     def half(conn: sqlite3.Connection) -> None:
         rows.add_event(conn, events.ENGINE_CHANGED, None, {"n": "half"})

@@ -24,7 +24,7 @@ def show() -> None:
     paths = Paths.from_environ()
     reader = Reader(paths.database)
     try:
-        total = reader.usage("model", own_prices(paths), _midnight())["total"]
+        total = reader.usage("model", own_prices(paths), _midnight(), times=False)["total"]
     except (NotFound, Unavailable):
         # Nothing was recorded, or a start that migrates the store is under way: a status line has no place for errors.
         output.data("reef –" if not OUT.ascii else "reef -")

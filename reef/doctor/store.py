@@ -17,7 +17,6 @@ WHOLE_BYTES = 256 * 1024 * 1024
 """Up to this size every index is compared with its table; a larger store is only walked through."""
 WAL_BYTES = 256 * 1024 * 1024
 """The daemon empties its write-ahead log long before that, unless a reader holds it."""
-_REFERENCES = ("records", "chains", "progress", "report_references")
 _LOOKED_AT = 5000
 _AHEAD = timedelta(minutes=2)
 _BACK_S = 300.0
@@ -71,9 +70,8 @@ def whole(connection: sqlite3.Connection, path: Path) -> Check:
 def references(connection: sqlite3.Connection) -> Check:
     """Whether every part and chain that something points at is there."""
     lost: dict[str, int] = {}
-    for table in _REFERENCES:
-        for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
-            lost[parent] = lost.get(parent, 0) + 1
+    for _, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        lost[parent] = lost.get(parent, 0) + 1
     if lost:
         named = ", ".join(f"{number:,} of {parent}" for parent, number in sorted(lost.items()))
         sentence = f"rows point at others that are not there ({named}), so some bodies cannot be shown"

@@ -5,8 +5,8 @@ A model that neither knows has no price, which is not the price 0. What runs on 
 
 from __future__ import annotations
 
+import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ class Prices:
 
     def __init__(self, own: Mapping[str, Mapping[Any, float]] | None = None) -> None:
         """`own`: model to `{"input", "output", "cached"}`, as in the settings."""
-        table = tomllib.loads(Path(__file__).with_name("prices.toml").read_text(encoding="utf-8"))
+        table = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
         self.checked: str = table["checked"]
         """The day of the table, as `2026-01-31`."""
         self._known = {name: Price(**price) for name, price in table["models"].items()}

@@ -129,14 +129,21 @@ class Reader:
 
         return Export(self, scenario, session, since)
 
-    def usage(self, by: str, own: dict[str, Any], since: str | None = None, scenario: str | None = None) -> Row:
+    def usage(
+        self,
+        by: str,
+        own: dict[str, Any],
+        since: str | None = None,
+        scenario: str | None = None,
+        times: bool = True,
+    ) -> Row:
         """What was used, as `reef.records.usage` shapes it; `own` are the person's prices."""
         from reef.records import usage
         from reef.records.prices import Prices
 
         wanted = usage.checked_by(by)
-        found = self.query(lambda conn: usage.usage(conn, wanted, Prices(own), since, scenario))
-        return usage.counted(self.query, found, usage.Tools(since, scenario)) if wanted == "tool" else found
+        found = self.query(lambda conn: usage.usage(conn, wanted, Prices(own), since, scenario, times))
+        return usage.with_tools(self.query, found, usage.Tools(since, scenario)) if wanted == "tool" else found
 
     def scenarios(self, archived: bool = False) -> list[Row]:
         """The scenarios in use, or the archived ones, oldest first."""

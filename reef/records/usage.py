@@ -28,8 +28,9 @@ _KEYS = {
     "model": "coalesce(model, 'unknown')",
     "version": "scenario || coalesce(' v' || version, '')",
     "day": "date(started_at, 'localtime')",
-    "all": "''",
+    "tool": "''",
 }
+_COUNTED = ("calls", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced_calls")
 _TOTALS = """SELECT {key}, model, engine, count(*), sum(state IN ('failed', 'interrupted')),
  sum(coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) > 0),
  coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0), coalesce(sum(completion_tokens), 0)
@@ -52,23 +53,31 @@ def checked_by(by: str) -> By:
 
 
 def usage(
-    conn: sqlite3.Connection, by: By, prices: Prices, since: str | None = None, scenario: str | None = None
+    conn: sqlite3.Connection,
+    by: By,
+    prices: Prices,
+    since: str | None = None,
+    scenario: str | None = None,
+    times: bool = True,
 ) -> Row:
     """`{"by", "since", "prices_of", "rows": [...], "total": {...}}`; the rows with most tokens first, days in order.
 
     A row: `key, calls, failed, prompt_tokens, cached_tokens, completion_tokens, cost, unpriced_calls, p50_ms, p95_ms`.
-    `cost` is in US dollars, None when no call had a price. With `by="tool"` the rows are left empty for `tools`.
+    `cost` is in US dollars, None when no call had a price. With `by="tool"` the rows are left empty for `Tools`.
+    Without `times` no call's duration is looked at, which is most of the work.
     """
     where, values = _where(since, scenario)
-    rows = [] if by == "tool" else _rows(conn, _KEYS[by], where, values, prices)
-    rows.sort(key=lambda row: row["key"] if by == "day" else -(row["prompt_tokens"] + row["completion_tokens"]))
-    total = _rows(conn, _KEYS["all"], where, values, prices)
-    found = total[0] if total else _empty("")
-    found.pop("key")
-    return {"by": by, "since": since, "prices_of": prices.checked, "rows": rows, "total": found}
+    rows = _rows(conn, _KEYS[by], where, values, prices)
+    total = _sum(rows)
+    if times:
+        _add_times(conn, "''", where, values, {"": total})
+        _add_times(conn, _KEYS[by], where, values, rows)
+    shown = [] if by == "tool" else list(rows.values())
+    shown.sort(key=lambda row: row["key"] if by == "day" else -(row["prompt_tokens"] + row["completion_tokens"]))
+    return {"by": by, "since": since, "prices_of": prices.checked, "rows": shown, "total": total}
 
 
-def _rows(conn: sqlite3.Connection, key: str, where: str, values: list[str], prices: Prices) -> list[Row]:
+def _rows(conn: sqlite3.Connection, key: str, where: str, values: list[str], prices: Prices) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for name, model, engine, calls, failed, billed, prompt, cached, completion in conn.execute(
         _TOTALS.format(key=key, where=where), values
@@ -85,17 +94,28 @@ def _rows(conn: sqlite3.Connection, key: str, where: str, values: list[str], pri
             row["unpriced_calls"] += billed
         else:
             row["cost"] = (row["cost"] or 0.0) + price.of(prompt, cached, completion)
+    return found
+
+
+def _add_times(conn: sqlite3.Connection, key: str, where: str, values: list[str], rows: dict[str, Row]) -> None:
     for name, middle, most in conn.execute(_TIMES.format(key=key, where=where), values):
-        if name in found:
-            found[name]["p50_ms"], found[name]["p95_ms"] = middle, most
-    return list(found.values())
+        # A call may have come since the rows were counted.
+        if name in rows:
+            rows[name]["p50_ms"], rows[name]["p95_ms"] = middle, most
+
+
+def _sum(rows: dict[str, Row]) -> Row:
+    total = _empty("")
+    del total["key"]
+    for name in _COUNTED:
+        total[name] = sum(row[name] for row in rows.values())
+    costs = [row["cost"] for row in rows.values() if row["cost"] is not None]
+    total["cost"] = sum(costs) if costs else None
+    return total
 
 
 def _empty(key: str) -> Row:
-    counts = dict.fromkeys(
-        ("calls", "failed", "prompt_tokens", "cached_tokens", "completion_tokens", "unpriced_calls"), 0
-    )
-    return {"key": key} | counts | {"cost": None, "p50_ms": None, "p95_ms": None}
+    return {"key": key} | dict.fromkeys(_COUNTED, 0) | {"cost": None, "p50_ms": None, "p95_ms": None}
 
 
 def _where(since: str | None, scenario: str | None) -> tuple[str, list[str]]:
@@ -181,13 +201,8 @@ def _text(value: object) -> str:
     return value[:200] if isinstance(value, str) else ""
 
 
-def counted(query: Callable[[Callable[[sqlite3.Connection], Any]], Any], found: Row, tools: Tools) -> Row:
-    """`found` with the rows of `tools`, read slice by slice through `query`."""
+def with_tools(query: Callable[[Callable[[sqlite3.Connection], bool]], bool], found: Row, tools: Tools) -> Row:
+    """`found` with the rows of `tools`, read slice by slice through `query`, and how many replies were read."""
     while query(tools.read):
-        pass
-    return with_tools(found, tools)
-
-
-def with_tools(found: Row, tools: Tools) -> Row:
-    """`found` with the rows of `tools`, and how many replies they were counted in."""
+        continue
     return found | {"rows": tools.rows(), "replies_read": tools.read_replies}

@@ -31,6 +31,8 @@ HARNESS_INSTALLED = "harness_installed"
 AGENT_INSTALLED = "agent_installed"
 ENGINE_CHANGED = "engine_changed"
 RECORDING_LOST = "recording_lost"
+RECORDS_FORGOTTEN = "records_forgotten"
+RECORDS_PRUNED = "records_pruned"
 
 KINDS = frozenset(value for name, value in dict(globals()).items() if name.isupper() and isinstance(value, str))
 

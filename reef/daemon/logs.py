@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from collections.abc import Collection
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
 from reef.credentials import redact
-from reef.paths import ensure_private
+from reef.paths import ensure_private, write_atomic
 from reef.text import safe
 
 _MAX_BYTES = 10_000_000
@@ -35,6 +36,37 @@ class _Formatter(logging.Formatter):
     def formatException(self, ei: Any) -> str:
         kind, _, frames = ei
         return "".join(traceback.format_tb(frames)) + (kind.__name__ if kind else "")
+
+
+def forget_lines(path: Path, names: Collection[str]) -> int:
+    """Take every line that holds one of `names` out of the log and its older files. Returns how many lines went."""
+    handlers = [found for found in logging.getLogger().handlers if isinstance(found, RotatingFileHandler)]
+    own = [found for found in handlers if Path(found.baseFilename) == path.absolute()]
+    for handler in own:
+        handler.acquire()
+        handler.close()
+    try:
+        return sum(_without(file, names) for file in (path, *path.parent.glob(f"{path.name}.[0-9]*")))
+    finally:
+        for handler in own:
+            # A closed handler opens its file again with the next line.
+            handler.release()
+
+
+def _without(path: Path, names: Collection[str]) -> int:
+    if not names or not path.is_file():
+        return 0
+    wanted = [name.encode() for name in names]
+    gone = 0
+    lines = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        if any(name in line for name in wanted):
+            gone += 1
+        else:
+            lines.append(line)
+    if gone:
+        write_atomic(path, b"".join(lines))
+    return gone
 
 
 def log_to(path: Path, foreground: bool) -> None:

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ TRAILER = "Reef-Version: "
 DEFAULT_BRANCH = "default"
 _NOTHING = "0" * 40
 _PARTS = ("HEAD", "objects", "refs")
+_FRESH_S = 600.0
+_COLLECT_S = 600.0
 _HEX = re.compile(r"[0-9a-f]{40}\Z")
 
 
@@ -51,6 +53,8 @@ class Repository:
         self._guard = threading.RLock()
         self._git = ChildGit(self.path)
         self._objects: Any = None
+        self._fresh: dict[str, float] = {}
+        """Commits of this process that no ref names yet, and when they were made."""
 
     def ensure(self) -> None:
         """Make the repository, or what of it is not there, and clear what a killed git left. Raises Failed without git.
@@ -203,6 +207,34 @@ class Repository:
         self._point(ref, release_id, None)
         return ref
 
+    def drop_candidate(self, scenario: str, step: int) -> None:
+        """Let go of a candidate; its objects are there until `collect`."""
+        ref = f"refs/reef/candidates/{scenario_name(scenario)}/{int(step)}"
+        if self._resolve(ref) is not None:
+            with self._guard:
+                locks.clear(self.path, (ref,), self._lock_wait_s, self._say)
+                self._git.run("update-ref", "--no-deref", "-d", ref)
+
+    def collect(self, releases: Iterable[str]) -> None:
+        """Remove every object that nothing reaches: `git gc --prune=now`. `releases` stay, named by a ref or not.
+
+        So do commits that were made a moment ago and whose ref is about to be written.
+        """
+        with self._guard:
+            made = time.monotonic() - _FRESH_S
+            self._fresh = {name: at for name, at in self._fresh.items() if at > made}
+            held = [name for name in {*releases, *self._fresh} if self._is_commit(name)]
+            refs = [f"refs/reef/held/{name}" for name in held]
+            try:
+                for ref, name in zip(refs, held, strict=True):
+                    self._git.run("update-ref", "--no-deref", ref, name)
+                locks.clear(self.path, (), self._lock_wait_s, self._say)
+                ChildGit(self.path, _COLLECT_S).run("gc", "--prune=now", "--quiet")
+            finally:
+                for ref in refs:
+                    self._git.run("update-ref", "--no-deref", "-d", ref)
+                self._objects = None
+
     def close(self) -> None:
         """Let go of what is held open."""
         with self._guard:
@@ -214,6 +246,14 @@ class Repository:
         with self._guard:
             locks.clear(self.path, (ref,), self._lock_wait_s, self._say)
             self._git.run("update-ref", "--no-deref", ref, release_id, *([] if expected is None else [expected]))
+            self._fresh.pop(release_id, None)
+
+    def _is_commit(self, name: str) -> bool:
+        try:
+            self._read(name, b"commit")
+        except NotFound:
+            return False
+        return True
 
     def _resolve(self, ref: str) -> str | None:
         with self._guard:
@@ -239,6 +279,7 @@ class Repository:
         text = "\n".join([*lines, "", subject, "", TRAILER + trailer, ""])
         commit = self._store(b"commit", text.encode("utf-8", "replace"))
         self._sync([*written, commit])
+        self._fresh[commit.hex()] = time.monotonic()
         return commit.hex()
 
     def _database(self) -> Any:

@@ -84,6 +84,13 @@ def test_a_running_home_is_saved_and_restored_elsewhere_but_not_over_itself(live
     )
 
 
+def test_a_backup_on_a_terminal_shows_how_far_it_is(live: Live, tmp_path: Path) -> None:
+    status, screen = live.on_terminal("backup", str(tmp_path / "b"))
+    assert status == 0
+    assert "copying the database" in screen and "writing the archive" in screen
+    assert screen.splitlines()[-1].rpartition("\x1b[K")[2].startswith(f"saved {tmp_path}"[:40])
+
+
 def test_a_session_may_neither_save_nor_restore_nor_read_usage(live: Live, tmp_path: Path) -> None:
     _, token = live.session(tmp_path)
     for arguments in (("backup", str(tmp_path / "b")), ("restore", str(tmp_path / "b")), ("usage",)):

@@ -300,7 +300,7 @@ class Reader:
             "SELECT reports.score FROM reports JOIN report_references ON report_references.report = reports.sequence"
             f" JOIN records ON records.sequence = report_references.record WHERE {condition}"
             " AND reports.source = 'person' AND reports.withdrawn_at IS NULL AND reports.score IS NOT NULL"
-            " ORDER BY reports.sequence DESC LIMIT 1",
+            " ORDER BY coalesce(reports.revised_at, reports.created_at) DESC, reports.sequence DESC LIMIT 1",
             key,
             scenario,
         )

@@ -42,7 +42,9 @@ M006_VIEWS = (
             JOIN reports ON reports.sequence = report_references.report
             WHERE report_references.record = records.sequence AND reports.source = 'person'
             AND reports.withdrawn_at IS NULL AND reports.score IS NOT NULL
-            ORDER BY reports.sequence DESC LIMIT 1) AS score,
+            AND NOT EXISTS (SELECT 1 FROM report_references AS other
+                WHERE other.report = reports.sequence AND other.record != records.sequence)
+            ORDER BY coalesce(reports.revised_at, reports.created_at) DESC, reports.sequence DESC LIMIT 1) AS score,
         records.error AS error,
         records.preview AS question,
         records.answer_preview AS answer

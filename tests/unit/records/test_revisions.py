@@ -153,6 +153,8 @@ def test_the_value_that_was_said_last_is_the_score_also_when_it_revises_an_older
     assert reader.record(receipt)["score"] == 0.5
     revise(writer, older["id"], {"score": 0})
     assert reader.record(receipt)["score"] == 0
+    shown = reader.query(lambda conn: conn.execute("SELECT score FROM calls").fetchall())
+    assert shown == [(0,)], "people who look with other tools see the same"
 
 
 def test_what_is_said_of_one_answer_is_kept_apart_from_what_is_said_of_several_together(

@@ -256,6 +256,12 @@ class Client:
         """The exact stored bytes of `request`, `response` or `raw`."""
         return self._send("GET", f"/reef/records/{_part(receipt)}/{part}").content
 
+    def import_records(self, scenario: str, body: bytes, alone: bool = False) -> int:
+        """Store a batch of envelopes, `{"records": […]}`, or one `alone`. Returns how many of them were new."""
+        path = "/reef/records" if alone else "/reef/records/batch"
+        reply = self._send("POST", path, scenario=scenario, content=body)
+        return int(reply.headers["x-reef-imported"])
+
     def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> Json:
         return self._json("GET", "/reef/sessions", params=_present(cwd=cwd, scenario=scenario, limit=limit))
 
@@ -329,6 +335,7 @@ class Client:
         scenario: str | None = None,
         params: Mapping[str, Any] | None = None,
         body: Json | None = None,
+        content: bytes | None = None,
         timeout: float | None = None,
         any_version: bool = False,
         anyone: bool = False,
@@ -344,10 +351,13 @@ class Client:
         headers = {} if scenario is None else {"x-reef-scenario": scenario.encode("utf-8", "replace").decode("latin-1")}
         if self._secret and not (anyone and self._inside):
             headers["authorization"] = f"Bearer {self._secret}"
+        if content is not None:
+            headers["content-type"] = "application/json"
         streaming = path == "/reef/events" or path.startswith(("/reef/agents/", "/reef/harness/install"))
         wait = httpx.Timeout(None if streaming else timeout or 60, connect=5)
         try:
-            with self._http.stream(method, path, params=params, json=body, headers=headers, timeout=wait) as reply:
+            sent: Any = {"params": params, "json": body, "content": content, "headers": headers, "timeout": wait}
+            with self._http.stream(method, path, **sent) as reply:
                 if reply.is_error:
                     raise from_json(reply.status_code, _parsed(reply.read()))
                 yield reply

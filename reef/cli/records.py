@@ -156,6 +156,8 @@ def _facts(row: dict[str, Any]) -> list[str]:
         ("request", [size(row.get("request_bytes")), OUT.line(row.get("preview"), 100)]),
         ("reply", [size(row.get("response_bytes")), OUT.line(row.get("answer_preview"), 100)]),
     ]
+    if row.get("origin"):
+        facts.append(("origin", _origin(row)))
     facts += _what_reached_the_model(row)
     if row.get("follows"):
         earlier = row.get("follows_record") or "the earlier part of the conversation was not recorded"
@@ -166,6 +168,15 @@ def _facts(row: dict[str, Any]) -> list[str]:
         facts.append(("redacted", [f"{row['redactions']} times a credential, so it is not used for training"]))
     facts += [("report", _report(report)) for report in row.get("reports") or []]
     return [f"{label:<9} {OUT.joined(*parts)}" for label, parts in facts]
+
+
+def _origin(row: dict[str, Any]) -> list[str | None]:
+    """Where a record came from that reef did not serve."""
+    _, _, agent = str(row["origin"]).partition(":")
+    if not agent:
+        return ["imported from a file of records"]
+    lacks = ((row.get("notes") or {}).get("transcript") or {}).get("lacks") or []
+    return [f"made from a transcript of {OUT.line(agent)}", OUT.line(f"without {', '.join(lacks)}") if lacks else None]
 
 
 def _what_reached_the_model(row: dict[str, Any]) -> list[tuple[str, list[str | None]]]:

@@ -81,6 +81,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("import", "look", "Bring in records, or sessions that an agent had before reef", "importing"),
     Command(
         "sessions",
         "look",

@@ -20,6 +20,8 @@ from reef.records.large import store_parts
 
 BATCH_BYTES = 1024 * 1024
 """A batch is one transaction, for which no call's row is to wait long. A larger record comes alone."""
+NEW = "x-reef-imported"
+"""Header that says how many of the receipts are of records that were not here before."""
 
 
 async def import_record(request: web.Request) -> web.Response:
@@ -27,10 +29,10 @@ async def import_record(request: web.Request) -> web.Response:
     body = await request.read()
     item = await _read(request, body, partial(read_envelope, body))
     try:
-        receipts = await _store(request, [item], len(body))
+        receipts, new = await _store(request, [item], len(body))
     except ReefError as error:
         raise type(error)(error.message.removeprefix("records[0]: "), error.hint) from None
-    return json_reply(receipts[0])
+    return json_reply(receipts[0], headers={NEW: str(new)})
 
 
 async def import_batch(request: web.Request) -> web.Response:
@@ -41,7 +43,8 @@ async def import_batch(request: web.Request) -> web.Response:
     if len(body) > BATCH_BYTES:
         raise _too_large(len(body))
     items = await _read(request, body, lambda *rules: list(read_batch(body, *rules)))
-    return json_reply({"records": await _store(request, items, len(body))})
+    receipts, new = await _store(request, items, len(body))
+    return json_reply({"records": receipts}, headers={NEW: str(new)})
 
 
 def _too_large(size: int) -> TooLarge:
@@ -54,14 +57,14 @@ async def _read(request: web.Request, body: bytes, read: Any) -> Any:
     return await asyncio.to_thread(read, *rules) if len(body) > LARGE else read(*rules)
 
 
-async def _store(request: web.Request, items: list[Item], size: int) -> list[dict[str, Any]]:
+async def _store(request: web.Request, items: list[Item], size: int) -> tuple[list[dict[str, Any]], int]:
     house: House = house_of(request)
     scenario, _ = await house.scenarios.for_call(asked_name(request))
     if size > BATCH_BYTES:
         for item in items:
             await _parts_first(house, item)
-    await house.writer.write(lambda conn: store_imported(conn, scenario.name, items), size=size, essential=False)
-    return [
+    new = await house.writer.write(lambda conn: store_imported(conn, scenario.name, items), size=size, essential=False)
+    receipts = [
         {
             "agent_record_id": item.sent_id,
             "scenario": scenario.name,
@@ -69,6 +72,7 @@ async def _store(request: web.Request, items: list[Item], size: int) -> list[dic
         }
         for item in items
     ]
+    return receipts, new
 
 
 async def _parts_first(house: House, item: Item) -> None:

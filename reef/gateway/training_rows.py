@@ -72,12 +72,12 @@ class Rows:
             yield {"prompt": messages, "chosen": [chosen[1]], "rejected": [rejected[1]], **prompt}
 
     def _records(self) -> Iterator[Json]:
+        wanted = {"scenario": self.scenario, "session": self.session, "since": self.since}
         last = 0
-        while rows := self.reader.records(self.scenario, self.session, after=last, limit=_WINDOW):
+        while rows := self.reader.records(after=last, limit=_WINDOW, **wanted):
             for row in reversed(rows):
                 last = row["sequence"]
-                turn = row["state"] == "complete" and not row["side_call"]
-                if turn and (self.since is None or row["started_at"] >= self.since):
+                if row["state"] == "complete" and not row["side_call"]:
                     yield row
 
     def _chat(self, record: Json) -> tuple[Json, Json] | None:

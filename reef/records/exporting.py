@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from reef.credentials import clean
 from reef.errors import Failed
 from reef.ids import from_blob
 from reef.records import parts, reports
 from reef.records.envelopes import CALL_FACTS, REPORT_FACTS, TRANSCRIPT, write_call, write_report
+from reef.records.filters import Filter
 
 T = TypeVar("T")
 WINDOW = 100
@@ -58,32 +58,45 @@ class Export:
     """Receipts of records whose bodies cannot be read, left out as well."""
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from _calls(self.store, self)
-        yield from _reports(self.store, self)
+        wanted = Filter(scenario=self.scenario, session=self.session, since=self.since)
+        where, values = self.store.query(wanted.conditions)
+        condition = " AND ".join(["1", *where])
+        yield from self._calls(condition, values)
+        yield from self._reports(condition, values)
 
-    def condition(self) -> tuple[str, list[Any]]:
-        """The SQL condition on `records`, and its values."""
-        wanted = (("scenario", "=", self.scenario), ("session", "=", self.session), ("started_at", ">=", self.since))
-        given = [(name, sign, value) for name, sign, value in wanted if value is not None]
-        collation = {"scenario": " COLLATE NOCASE"}
-        terms = [f"records.{name} {sign} ?{collation.get(name, '')}" for name, sign, _ in given]
-        return " AND ".join(["1", *terms]), [clean(value) for _, _, value in given]
+    def _calls(self, condition: str, values: list[Any]) -> Iterator[bytes]:
+        sql = f"{_SELECT} WHERE {condition} AND records.sequence > ? ORDER BY records.sequence LIMIT {WINDOW}"
+        last = 0
+        while rows := self.store.query(partial(_fetch, sql, (*values, last))):
+            for row in rows:
+                last = row[0]
+                if row[2 + _COLUMNS.index("state")] == "open":
+                    self.running += 1
+                    continue
+                try:
+                    yield self.store.query(partial(_call, row))
+                except Failed:
+                    self.damaged.append(from_blob(row[1]))
 
-
-def _calls(store: Store, chosen: Export) -> Iterator[bytes]:
-    condition, values = chosen.condition()
-    sql = f"{_SELECT} WHERE {condition} AND records.sequence > ? ORDER BY records.sequence LIMIT {WINDOW}"
-    last = 0
-    while rows := store.query(partial(_fetch, sql, (*values, last))):
-        for row in rows:
-            last = row[0]
-            if row[2 + _COLUMNS.index("state")] == "open":
-                chosen.running += 1
-                continue
-            try:
-                yield store.query(partial(_call, row))
-            except Failed:
-                chosen.damaged.append(from_blob(row[1]))
+    def _reports(self, condition: str, values: list[Any]) -> Iterator[bytes]:
+        # What was left out of the records is left out here.
+        whole = _COMPLETE.format(chosen=f"{condition} AND records.state != 'open'")
+        own = "(?2 IS NULL OR scenario = ?2 COLLATE NOCASE)"
+        loose = ""
+        if self.session is not None or self.since is not None:
+            # A report without references belongs to no record that could be asked about.
+            loose = " AND EXISTS (SELECT 1 FROM report_references WHERE report = reports.sequence)"
+        sql = (
+            f"SELECT {reports.REPORT_COLUMNS} FROM reports WHERE sequence > ?1 AND {own}{loose}{_numbered(whole, 3)}"
+            f" ORDER BY sequence LIMIT {WINDOW}"
+        )
+        last = 0
+        damaged = set(self.damaged)
+        while found := self.store.query(partial(_fetch_reports, sql, (last, self.scenario, *values))):
+            for row in found:
+                last = row["sequence"]
+                if damaged.isdisjoint(row["references"]):
+                    yield _report(row)
 
 
 def _fetch(sql: str, values: tuple[Any, ...], conn: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -120,29 +133,6 @@ def _body(conn: sqlite3.Connection, receipt: str, place: parts.Place, wanted: by
     if body is not None and wanted is not None and parts.digest(body) != wanted:
         raise Failed(f"a stored body of record {receipt} is damaged", "reef doctor")
     return body
-
-
-def _reports(store: Store, chosen: Export) -> Iterator[bytes]:
-    condition, values = chosen.condition()
-    # What was left out of the records is left out here.
-    whole = _COMPLETE.format(chosen=f"{condition} AND records.state != 'open'")
-    own = "(?2 IS NULL OR scenario = ?2 COLLATE NOCASE)"
-    loose = ""
-    if chosen.session is not None or chosen.since is not None:
-        # A report without references belongs to no record that could be asked about.
-        loose = " AND EXISTS (SELECT 1 FROM report_references WHERE report = reports.sequence)"
-    numbered = _numbered(whole, 3)
-    sql = (
-        f"SELECT {reports.REPORT_COLUMNS} FROM reports WHERE sequence > ?1 AND {own}{loose}{numbered}"
-        f" ORDER BY sequence LIMIT {WINDOW}"
-    )
-    last = 0
-    damaged = set(chosen.damaged)
-    while found := store.query(partial(_fetch_reports, sql, (last, chosen.scenario, *values))):
-        for row in found:
-            last = row["sequence"]
-            if damaged.isdisjoint(row["references"]):
-                yield _report(row)
 
 
 def _fetch_reports(sql: str, values: tuple[Any, ...], conn: sqlite3.Connection) -> list[dict[str, Any]]:

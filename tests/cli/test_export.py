@@ -30,8 +30,8 @@ def test_records_are_exported_to_a_pipe_and_into_a_file_of_ones_own(live: Live, 
 
 def test_chats_and_pairs_are_exported_for_training(live: Live) -> None:
     better, worse = (live.chat("the same question", scenario="training") for _ in range(2))
-    live.reef("good", better)
-    live.reef("bad", worse)
+    live.reef("report", better, "--score", "1")
+    live.reef("report", worse, "--score", "0")
     chats = live.reef("records", "export", "-s", "training", "--format", "chat")
     assert chats.status == 0, chats.err
     rows = [json.loads(line) for line in chats.out.splitlines()]

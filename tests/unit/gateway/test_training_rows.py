@@ -82,6 +82,20 @@ def test_calls_of_every_dialect_become_the_same_chat(writer: Writer, rows: Rows)
     assert rows.left_out == 0
 
 
+def test_rows_are_of_the_calls_that_were_asked_for(writer: Writer, rows: Rows) -> None:
+    request = json.dumps({"messages": ASKED}).encode()
+    for day, session in (("01", "a"), ("02", "a"), ("03", "b")):
+        reply = json.dumps({"choices": [{"message": {"content": day}}]}).encode()
+        recorded(writer, request, reply, session=session, started_at=f"2026-01-{day}T00:00:00.000Z")
+
+    def answers(**wanted: str) -> list[str]:
+        return [row["messages"][-1]["content"] for row in Rows(rows.reader, **wanted).chats()]
+
+    assert answers(since="2026-01-02T00:00:00.000Z") == ["02", "03"]
+    assert answers(session="a") == ["01", "02"]
+    assert answers(scenario="default") == ["01", "02", "03"]
+
+
 def test_what_is_no_whole_turn_is_left_out_and_counted(writer: Writer, rows: Rows) -> None:
     good = call(writer, "4")
     recorded(writer, b'{"messages":[]}', b"{}")

@@ -161,7 +161,7 @@ def test_filters_take_a_report_along_only_with_all_that_it_refers_to(writer: Wri
 
     assert ids(since="2026-02-01T00:00:00.000Z") == {two, three, alone}
     assert ids(session="a") == {one, two, alone, both}
-    assert ids(scenario="OTHER") == {three}
+    assert ids(scenario="other") == {three}
     assert len(ids()) == 6
 
 

@@ -50,6 +50,8 @@ __all__ = [
 ]
 Json = dict[str, Any]
 _LONG_S = 3600.0
+_TOLD = ("/reef/agents/", "/reef/harness/install", "/reef/forget", "/reef/records/prune")
+"""Routes that tell their progress line by line, however long they take."""
 
 
 class Client:
@@ -236,18 +238,13 @@ class Client:
 
     # records and sessions
 
-    def records(
-        self,
-        scenario: str | None = None,
-        session: str | None = None,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        q: str | None = None,
-    ) -> Json:
-        """One window of records, newest first; `before` and `after` are sequences, `q` words to look for."""
-        params = _present(scenario=scenario, session=session, limit=limit, before=before, after=after, q=q)
-        return self._json("GET", "/reef/records", params=params)
+    def records(self, limit: int = 100, **wanted: Any) -> Json:
+        """One window of records, newest first; `wanted` is the query of `GET /reef/records`."""
+        return self._json("GET", "/reef/records", params=_present(limit=limit, **wanted))
+
+    def search(self, q: str, limit: int = 20, **wanted: Any) -> Json:
+        """Records in which `q` was said."""
+        return self._json("GET", "/reef/records/search", params=_present(q=q, limit=limit, **wanted))
 
     def record(self, receipt: str) -> Json:
         return self._json("GET", f"/reef/records/{_part(receipt)}")
@@ -261,6 +258,22 @@ class Client:
         path = "/reef/records" if alone else "/reef/records/batch"
         reply = self._send("POST", path, scenario=scenario, content=body)
         return int(reply.headers["x-reef-imported"])
+
+    def look_at_forgetting(self, wish: Json) -> Iterator[Json]:
+        """What would go with records: `{"progress": …}` objects, then `{"found": …}` with its `token`."""
+        return self._lines("/reef/forget/look", wish)
+
+    def forget(self, token: str) -> Iterator[Json]:
+        """Remove what was shown with `token`: progress, then `{"forgotten": …}`."""
+        return self._lines("/reef/forget", {"expected": token})
+
+    def finish_forgetting(self) -> Iterator[Json]:
+        """Go on with a forgetting that was broken off: progress, then `{"forgotten": …}`, empty without one."""
+        return self._lines("/reef/forget/finish", {})
+
+    def prune(self, keep_bytes: int) -> Iterator[Json]:
+        """Remove the oldest bodies until so many bytes are left: progress, then `{"pruned": …}`."""
+        return self._lines("/reef/records/prune", {"keep_bytes": keep_bytes})
 
     def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> Json:
         return self._json("GET", "/reef/sessions", params=_present(cwd=cwd, scenario=scenario, limit=limit))
@@ -353,7 +366,7 @@ class Client:
             headers["authorization"] = f"Bearer {self._secret}"
         if content is not None:
             headers["content-type"] = "application/json"
-        streaming = path == "/reef/events" or path.startswith(("/reef/agents/", "/reef/harness/install"))
+        streaming = path == "/reef/events" or path.startswith(_TOLD)
         wait = httpx.Timeout(None if streaming else timeout or 60, connect=5)
         try:
             sent: Any = {"params": params, "json": body, "content": content, "headers": headers, "timeout": wait}

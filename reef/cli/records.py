@@ -6,9 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from reef.cli import output, records_export
+from reef.cli import output, records_export, records_forget, records_search
 from reef.cli.group import JsonOption, LimitOption, ScenarioOption, command, noun
 from reef.cli.look import OUT, count, size, span
+from reef.cli.narrowing import (
+    CutOption,
+    FailedOption,
+    ModelOption,
+    ScoreOption,
+    SessionOption,
+    SinceOption,
+    narrowed,
+)
 from reef.cli.receipts import whole
 from reef.cli.scope import person_only, read
 from reef.errors import NotFound, UsageError
@@ -24,12 +33,18 @@ _WIDE = 100
 _STYLES = {"failed": "failed", "interrupted": "failed", "cancelled": "dim", "partial": "needs"}
 
 
-@command(app, "list", examples=("reef records list -n 10", 'reef records list --text "parser" --json'))
+@command(app, "list", examples=("reef records list --since 2d --failed", "reef records list --score '<0' --json"))
 def list_records(
     limit: LimitOption = 20,
-    session: Annotated[str | None, typer.Option("--session", metavar="KEY", help="Only calls of this session.")] = None,
+    session: SessionOption = None,
+    model: ModelOption = None,
+    score: ScoreOption = None,
+    since: SinceOption = None,
+    failed: FailedOption = False,
+    cut: CutOption = False,
     text: Annotated[
-        str | None, typer.Option("--text", "-t", metavar="WORDS", help="Only records with these words.")
+        str | None,
+        typer.Option("--text", "-t", metavar="TEXT", help="Only with this in a first line, model or session."),
     ] = None,
     before: Annotated[int | None, typer.Option("--before", metavar="SEQUENCE", help="Only older ones.")] = None,
     scenario_name: ScenarioOption = None,
@@ -38,22 +53,27 @@ def list_records(
     """List the newest records.
 
     Of every scenario, or of the one that --scenario names. `--before` with the last sequence of a list gives the next
-    page. The list holds the first line of each request; `reef records show` has the rest.
+    page. The list holds the first line of each request: `reef records search` looks in all of it, `reef records show`
+    has the rest.
     """
     person_only("read records")
+    wanted = narrowed(scenario_name, session, model, score, since, failed, cut)
     rows = read(
         Paths.from_environ(),
-        lambda client: client.records(scenario=scenario_name, session=session, limit=limit, before=before, q=text)[
-            "records"
-        ],
-        lambda reader: reader.records(scenario=scenario_name, session=session, limit=limit, before=before, text=text),
+        lambda client: client.records(limit=limit, before=before, q=text, **wanted)["records"],
+        lambda reader: reader.records(limit=limit, before=before, text=text, **wanted),
         scenario_name,
     )
     if json:
         output.json_value(rows)
         return
     if not rows:
-        output.say("no records yet, make a call through reef: reef status names the address")
+        narrow = text or before is not None or any(value for name, value in wanted.items() if name != "scenario")
+        output.say(
+            "no record is like that"
+            if narrow
+            else "no records yet, make a call through reef: reef status names the address"
+        )
         return
     left_out = {"scenario"} if scenario_name else set()
     # On 80 columns these two would leave no room for the request.
@@ -103,6 +123,9 @@ def show(
         output.data(line)
 
 
+command(app, "search", examples=records_search.EXAMPLES)(records_search.search)
+command(app, "forget", examples=records_forget.FORGET_EXAMPLES)(records_forget.forget)
+command(app, "prune", examples=records_forget.PRUNE_EXAMPLES)(records_forget.prune)
 command(app, "export", examples=records_export.EXAMPLES)(records_export.export)
 
 

@@ -33,7 +33,7 @@ def lines_of(found: dict[str, Any]) -> list[str]:
     agents = [f"{OUT.line(row['name'])} {_version(row)}" for row in found.get("agents") or []]
     if agents:
         lines.append(_row("agents", OUT.joined(*agents)))
-    lines.append(_row("records", _records(found.get("records") or {})))
+    lines.append(_row("records", _records(found.get("records") or {}, found.get("search") or {})))
     for number, need in enumerate(found.get("needs_you") or []):
         lines.append(_row(OUT.paint(f"{'needs you':<{_LABEL}}", "needs") if number == 0 else "", _need(need)))
     return lines
@@ -74,7 +74,7 @@ def _version(agent: dict[str, Any]) -> str:
     return OUT.line(str(agent.get("version") or "")) if agent.get("installed") else OUT.symbol("–")
 
 
-def _records(records: dict[str, Any]) -> str:
+def _records(records: dict[str, Any], search: dict[str, Any]) -> str:
     last = records.get("last_at")
     lost = records.get("lost")
     return OUT.joined(
@@ -82,6 +82,7 @@ def _records(records: dict[str, Any]) -> str:
         size(records.get("bytes")),
         f"last {OUT.when(last)}" if last else None,
         f"{records['open']} running" if records.get("open") else None,
+        f"{search['pending']:,} not searched yet" if search.get("pending") else None,
         OUT.paint(f"{counted(lost, 'call')} not recorded", "failed") if lost else None,
     )
 

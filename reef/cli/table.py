@@ -65,6 +65,9 @@ COMMANDS: tuple[Command, ...] = (
         "List records, or show one with its request and reply",
         verbs={
             "list": "List the newest records",
+            "search": "Find records by what was said in them",
+            "forget": "Remove records, and what was made from them, for good",
+            "prune": "Remove the oldest bodies until so many bytes of them are left, and shrink the file",
             "show": "Show one record, or the exact bytes of its request or reply",
             "export": "Write records out, for another home or for training",
         },

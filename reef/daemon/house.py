@@ -13,6 +13,7 @@ from aiohttp import web
 from reef.config import Resolved, Settings
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
+from reef.daemon.indexing import Indexing
 from reef.daemon.reading import Reading
 from reef.daemon.rules import RulesSizes
 from reef.daemon.scenarios import Scenarios
@@ -45,6 +46,7 @@ class House:
     person_key: str
     discovery: dict[str, Any]
     """What the discovery file says; filled when the address is known."""
+    indexing: Indexing
     stop: Callable[[bool], None] | None = None
     """Asks the daemon to end; the argument cuts running calls."""
     stopping: bool = False

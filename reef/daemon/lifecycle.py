@@ -67,7 +67,8 @@ class Daemon:
             lock.announce(house.discovery)
             self._say(house)
             house.engines.start()
-            self._in_background(house, recover(house))
+            house.indexing.start()
+            self._in_background(house, _keep_house(house))
             self._in_background(house, house.sessions.watch())
             # What a start leaves behind lives as long as the process: no later collection has to look at it.
             gc.collect()
@@ -117,6 +118,7 @@ class Daemon:
 
     async def _close(self, house: House, runner: web.AppRunner) -> None:
         house.feed.close()
+        house.housekeeping.stop()
         for task in house.work:
             task.cancel()
         for close in (house.supervisor.stop, runner.cleanup, house.engines.stop, house.gateway.close):
@@ -124,10 +126,17 @@ class Daemon:
                 await close()
             except (ReefError, OSError):
                 log.exception("a room did not close")
+        await asyncio.to_thread(house.indexing.stop)
         await asyncio.to_thread(house.writer.close)
         house.reading.close()
         house.repository.close()
         log.info("stopped")
+
+
+async def _keep_house(house: House) -> None:
+    """First what the last daemon left half done, then what is to be removed, for as long as this one runs."""
+    await recover(house)
+    await house.housekeeping.watch()
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ from reef.daemon.belonging import find_broken, refuse_other_database
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
 from reef.daemon.house import House
+from reef.daemon.indexing import Indexing
 from reef.daemon.reading import Reading
 from reef.daemon.scenarios import DEFAULT, Scenarios
 from reef.daemon.secrets_on_disk import person_key
@@ -69,7 +70,7 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
         log.warning("%d calls were running when the last daemon ended; they are interrupted now", count)
     return House(
         paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway,
-        Supervisor(home), Feed(writer, reading), person_key(paths), discovery,
+        Supervisor(home), Feed(writer, reading), person_key(paths), discovery, Indexing(writer, paths.database),
     )  # fmt: skip
 
 

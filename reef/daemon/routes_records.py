@@ -19,22 +19,39 @@ _SHOWN_BYTES = 8 * 1024 * 1024
 
 
 async def list_records(request: web.Request) -> web.Response:
-    """`GET /reef/records`: newest first."""
+    """`GET /reef/records`: newest first; `_wanted` says what narrows it."""
     house, query = house_of(request), request.query
-    limit = whole_number(query.get("limit"), "limit", 100, 1, _MOST)
+    limit = whole_number(query.get("limit"), "limit", 100, 1, _MOST) or 100
     before = whole_number(query.get("before"), "before")
     after = whole_number(query.get("after"), "after")
-    scenario = scenario_filter(request)
-    session, words = query.get("session") or None, query.get("q") or None
+    wanted = _wanted(request) | {"text": query.get("q") or None}
     found, total = await house.reading(
         lambda reader: (
-            reader.records(
-                scenario=scenario, session=session, before=before, after=after, limit=limit or 100, text=words
-            ),
-            reader.count_records(scenario=scenario, session=session, text=words),
+            reader.records(before=before, after=after, limit=limit, **wanted),
+            reader.count_records(**wanted),
         )
     )
     return json_reply({"records": found, "total": total})
+
+
+async def search_records(request: web.Request) -> web.Response:
+    """`GET /reef/records/search?q=`: records in which that was said, newest first, narrowed as the list is."""
+    house, query = house_of(request), request.query
+    limit = whole_number(query.get("limit"), "limit", 20, 1, _MOST) or 20
+    before = whole_number(query.get("before"), "before")
+    wanted, typed = _wanted(request), query.get("q") or ""
+    return json_reply(await house.reading(lambda reader: reader.search(typed, limit, before, **wanted)))
+
+
+def _wanted(request: web.Request) -> Json:
+    """`scenario, session, model, score, since, failed, cut` of a query, as `reef.records.filters` takes them."""
+    query = request.query
+    found: Json = {name: query.get(name) or None for name in ("session", "model", "score", "since")}
+    return found | {
+        "scenario": scenario_filter(request),
+        "failed": bool(whole_number(query.get("failed"), "failed", 0, 0, 1)),
+        "cut": bool(whole_number(query.get("cut"), "cut", 0, 0, 1)),
+    }
 
 
 async def show_record(request: web.Request) -> web.Response:
@@ -96,6 +113,7 @@ def _text(body: bytes | None) -> str | None:
 
 ROUTES = [
     Route("GET", "/reef/records", list_records),
+    Route("GET", "/reef/records/search", search_records),
     Route("GET", "/reef/records/{id}", show_record),
     Route("GET", "/reef/records/{id}/request", request_body),
     Route("GET", "/reef/records/{id}/response", response_body),

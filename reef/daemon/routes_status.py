@@ -39,9 +39,10 @@ async def healthz(request: web.Request) -> web.Response:
 async def status(request: web.Request) -> web.Response:
     """`GET /reef/status`: counts and states, never text."""
     house = house_of(request)
-    _, counts, agents = await asyncio.gather(
+    _, counts, search, agents = await asyncio.gather(
         house.engines.health(),
         house.reading(lambda reader: reader.counts()),
+        house.reading(lambda reader: reader.search_state()),
         asyncio.to_thread(_agents, house),
     )
     scenarios = [row | {"problem": house.publisher.problem_now(row["name"])} for row in counts["scenarios"]]
@@ -61,6 +62,7 @@ async def status(request: web.Request) -> web.Response:
             "engine": house.engines.own.describe(),
             "scenarios": scenarios,
             "records": counts["records"] | {"lost": house.gateway.lost, "failure": house.writer.failure},
+            "search": search,
             "agents": agents,
             "needs_you": needs_you,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from reef.credentials import clean
@@ -16,10 +16,13 @@ from reef.records import shapes
 _ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 _SHOWN = ("preview", "answer_preview", "model", "session", "error")
 _SCORE = re.compile(r"(<=|>=|!=|<|>|=)? *([+-]?(?:\d+(?:\.\d*)?|\.\d+))\Z")
-_AGE = re.compile(r"(\d{1,6}) *(s|min|h|d|w)\Z")
-_UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _FAILED = "records.state IN ('failed', 'interrupted')"
 _CUT = "records.prompt_cut = 1"
+
+# The index finds where to begin, so that the rest can be read in order of sequence. An imported call may be older than
+# its neighbours.
+_SINCE = """records.sequence >= coalesce((SELECT min(sequence) FROM records INDEXED BY records_by_time
+ WHERE started_at >= ?), 9223372036854775807) AND +records.started_at >= ?"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Filter:
     score: str | None = None
     """What the person's rating must be: `1`, `<0`, `>=0.5`."""
     since: str | None = None
-    """An age (`90s`, `15min`, `3h`, `2d`, `1w`) or a time in RFC 3339."""
+    """A time in RFC 3339: only calls that came then or later."""
     failed: bool = False
     """Only calls that failed or that reef's end interrupted."""
     cut: bool = False
@@ -58,11 +61,7 @@ class Filter:
         if self.score:
             where.append(_score(self.score, values))
         if self.since:
-            # The index finds where to begin, so that the rest can be read in order of sequence.
-            where.append(
-                "records.sequence >= coalesce((SELECT min(sequence) FROM records WHERE started_at >= ?),"
-                " 9223372036854775807) AND +records.started_at >= ?"
-            )
+            where.append(_SINCE)
             values += [moment(self.since)] * 2
         where += [_FAILED] * self.failed + [_CUT] * self.cut
         if self.text:
@@ -80,20 +79,12 @@ def session_keys(conn: sqlite3.Connection, session: str) -> list[str]:
 
 
 def moment(since: str) -> str:
-    """The time that `since` means, as it is stored. Raises InvalidInput."""
-    age = _AGE.match(since.strip())
+    """A time in RFC 3339 as times are stored. Raises InvalidInput."""
     try:
-        if age is not None:
-            at = datetime.now(UTC) - timedelta(**{_UNITS[age[2]]: int(age[1])})
-        else:
-            at = datetime.fromisoformat(since.strip())
-            at = at.astimezone(UTC)
+        at = datetime.fromisoformat(since.strip().upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise InvalidInput(
-            f"{since[:40]!r} is neither an age (90s, 15min, 3h, 2d, 1w) nor a time in RFC 3339",
-            "reef records list --help",
-        ) from None
-    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+        raise InvalidInput(f"{since[:40]!r} is not a time such as 2026-01-31T12:00:00Z", "--since 2d") from None
+    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
 def _model(model: str, values: list[Any]) -> str:

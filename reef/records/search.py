@@ -5,7 +5,7 @@ brought are indexed; `search_known` says which record a text was found in first.
 answered is indexed in any case. The index keeps no text (`content=''`): taking a record out gives SQLite the same words
 again, read from the bodies, which is why that must come before they are removed.
 
-All functions but `pending` run in the writer's thread.
+What changes the index runs in the writer's thread.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ def begin_anew(conn: sqlite3.Connection) -> None:
 
 
 def pending(conn: sqlite3.Connection) -> int:
-    """How many records are not in the index yet, running calls among them."""
-    if not ready(conn):
-        return int(conn.execute("SELECT count(*) FROM records").fetchone()[0])
-    later, due = conn.execute(
-        "SELECT (SELECT count(*) FROM records WHERE sequence > (SELECT upto FROM search_state)),"
-        " (SELECT count(*) FROM search_marks WHERE mark < 2 AND record <= (SELECT upto FROM search_state))"
+    """How many records are not in the index yet, apart from calls that still run."""
+    upto = _upto(conn) if ready(conn) else 0
+    later, due, running = conn.execute(
+        "SELECT (SELECT count(*) FROM records WHERE sequence > ?),"
+        " (SELECT count(*) FROM search_marks WHERE mark < 2 AND record <= ?),"
+        " (SELECT count(*) FROM records WHERE state = 'open')",
+        (upto, upto),
     ).fetchone()
-    return int(later + due)
+    return int(later + due - running)
 
 
 def cut_in_index(conn: sqlite3.Connection) -> int:
@@ -72,6 +73,12 @@ def next_records(conn: sqlite3.Connection, limit: int) -> list[int]:
         "SELECT sequence FROM records WHERE sequence > ? ORDER BY sequence LIMIT ?", (_upto(conn), limit - len(found))
     )
     return found + [row[0] for row in rows]
+
+
+def size_of_news(conn: sqlite3.Connection, record: Extracted) -> int:
+    """About how many characters of a record the index has to take in."""
+    known = _known(conn, record.texts)
+    return min(sum(len(text.text) for text in record.texts if text.always or text.hash not in known), WORDS_CHARS)
 
 
 def index(conn: sqlite3.Connection, records: Sequence[Extracted]) -> None:

@@ -23,7 +23,7 @@ EXTRACTION = 1
 COLUMNS = ("request", "reply", "tools")
 REQUEST, REPLY, TOOLS = range(3)
 
-BODY_BYTES = 8 * 1024 * 1024
+BODY_BYTES = 4 * 1024 * 1024
 """Of a body, apart from its images and other data, no more than this is read."""
 TEXT_CHARS = 1_000_000
 """Of one text, no more than this is read."""
@@ -96,6 +96,12 @@ def extract(conn: sqlite3.Connection, sequence: int) -> Extracted:
     cut = cut or reply_cut or any(len(text.text) > TEXT_CHARS for text in texts)
     texts.sort(key=lambda text: not text.always)
     return Extracted(sequence, row[:4], texts, cut)
+
+
+def unreadable(conn: sqlite3.Connection, sequence: int) -> Extracted:
+    """What stands in for a record whose bodies are damaged."""
+    row = conn.execute(SELECT_PLACES, (sequence,)).fetchone() or (None,) * 4
+    return Extracted(sequence, row[:4], [], True)
 
 
 def readable(conn: sqlite3.Connection, place: parts.Place) -> tuple[bytes, bool]:

@@ -1,0 +1,43 @@
+"""`reef records search` and the filters of `reef records list`, with the daemon and without."""
+
+from __future__ import annotations
+
+import time
+
+from tests.cli.conftest import Live
+
+
+def searched(live: Live, *arguments: str) -> list[str]:
+    """The receipts that are found, once everything is in the index."""
+    deadline = time.monotonic() + 20
+    while (answer := live.json("records", "search", *arguments))["pending"]:
+        assert time.monotonic() < deadline
+    return [row["agent_record_id"] for row in answer["records"]]
+
+
+def test_a_search_finds_what_was_said_and_shows_the_line_around_it(live: Live) -> None:
+    receipt = live.chat("where is the corkscrew, please?", "found")
+    assert searched(live, "corkscrew", "-s", "found") == searched(live, "request:cork*", "-s", "found") == [receipt]
+    assert searched(live, '"the corkscrew"', "-s", "found") == [receipt]
+    assert searched(live, "corkscrew", "-s", "found", "--since", "2d", "--model", "fake*") == [receipt]
+    told = live.reef("records", "search", "corkscrew", "-s", "found")
+    assert receipt in told.out and "where is the corkscrew, please?" in told.out and told.status == 0
+    _, seen = live.on_terminal("records", "search", "corkscrew", "-s", "found", env={"NO_COLOR": "1"})
+    assert max(len(line) for line in seen.splitlines()) <= 80
+    nothing = live.reef("records", "search", '"(((', "AND", "-s", "found")
+    assert (nothing.status, nothing.out) == (0, "") and "nothing was found" in nothing.err
+
+
+def test_a_list_is_narrowed_by_rating_model_age_and_failure(live: Live) -> None:
+    bad, other = live.chat("one", "narrowed"), live.chat("two", "narrowed")
+    assert live.reef("report", bad, "--score", "-1", "-s", "narrowed").status == 0
+
+    def listed(*arguments: str) -> list[str]:
+        return [row["agent_record_id"] for row in live.json("records", "list", "-s", "narrowed", *arguments)]
+
+    assert listed("--score", "<0") == listed("--score=-1") == [bad]
+    assert listed("--since", "1h") == listed("--model", "FAKE-MODEL") == [other, bad]
+    assert listed("--failed") == listed("--cut") == listed("--since", "2999-01-01") == []
+    assert "no record is like that" in live.reef("records", "list", "-s", "narrowed", "--failed").err
+    wrong = live.reef("records", "list", "--score", "good")
+    assert (wrong.status, "is not a score" in wrong.err) == (1, True)

@@ -1,0 +1,97 @@
+"""The pass that fills the search index: soon when nothing else is to do, at most a tenth of a core beside calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reef.daemon import indexing
+from reef.daemon.indexing import Indexing
+from reef.records.reader import Reader
+from reef.records.writer import Writer
+from tests.unit.records.calling import opened, recorded, settled
+from tests.unit.records.test_search import asking, saying
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    made = Writer(tmp_path / "reef.db")
+    yield made
+    made.close()
+
+
+def pending_ends(reader: Reader, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while reader.search_state()["pending"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def found(reader: Reader, typed: str) -> list[int]:
+    return [row["sequence"] for row in reader.search(typed)["records"]]
+
+
+def test_what_was_there_and_what_comes_is_found_within_five_seconds(writer: Writer) -> None:
+    reader = Reader(writer.path)
+    recorded(writer, asking("early apples"), saying("yes"))
+    running = opened(writer, asking("slow plums"))
+    working = Indexing(writer, writer.path)
+    working.start()
+    pending_ends(reader, 5)
+    assert (found(reader, "apples"), found(reader, "plums")) == ([1], [])
+    settled(writer, running, response=saying("quinces"))
+    pending_ends(reader, 5)
+    assert (found(reader, "plums"), found(reader, "quinces")) == ([2], [2])
+    working.stop()
+    reader.close()
+
+
+def test_a_damaged_record_does_not_stop_the_others(writer: Writer) -> None:
+    reader = Reader(writer.path)
+    recorded(writer, asking("apples"), saying("one"))
+    recorded(writer, asking("plums"), saying("two"))
+    writer.submit(lambda conn: conn.execute("UPDATE parts SET codec = 'odd' WHERE sequence = 1")).result()
+    working = Indexing(writer, writer.path)
+    working.start()
+    pending_ends(reader)
+    working.stop()
+    assert reader.search("plums")["records"][0]["sequence"] == 2
+    assert reader.search_state() == {"pending": 0, "cut": 1}
+    reader.close()
+
+
+def test_beside_calls_it_takes_at_most_a_tenth_of_a_core(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "SETTLE_S", 0.0)
+    for number in range(60):
+        recorded(writer, asking(*(f"text {n} of {number} " * 40 for n in range(20))), saying("yes"))
+    working = Indexing(writer, writer.path)
+    slept: list[float] = []
+    used: list[float] = []
+    slice, wait = working._slice, working._stop.wait
+    monkeypatch.setattr(working, "_slice", lambda conn, due: used.append(slice(conn, due)) or used[-1])
+    monkeypatch.setattr(working._stop, "wait", lambda seconds: slept.append(seconds) or wait(0))
+    calling = threading.Event()
+    reader = Reader(writer.path)
+    working.start()
+    while reader.search_state()["pending"]:
+        recorded(writer, asking("now"), saying("yes"))
+    calling.set()
+    working.stop()
+    reader.close()
+    rests = [seconds for seconds in slept if seconds]
+    assert len(used) > 3
+    assert sum(rests) >= 8.5 * sum(used[:-1]), "nearly every slice had calls beside it"
+
+
+def test_it_ends_at_once_when_the_daemon_does(writer: Writer) -> None:
+    for number in range(50):
+        recorded(writer, asking(f"text of {number}"), saying("yes"))
+    working = Indexing(writer, writer.path)
+    working.start()
+    begun = time.monotonic()
+    working.stop()
+    assert time.monotonic() - begun < 1

@@ -133,7 +133,10 @@ def _body(reader: Any, receipt: str, part: str) -> bytes:
     reading = {"request": reader.request_bytes, "response": reader.response_bytes, "raw": reader.raw_bytes}
     found: bytes | None = reading[part](receipt)
     if found is None:
-        raise NotFound(f"this record has no {'raw stream' if part == 'raw' else part}", "reef records list")
+        pruned = reader.record(receipt)["pruned_at"]
+        why = f"; body pruned on {pruned[:10]}" if pruned else ""
+        named = {"raw": "raw stream", "response": "reply"}.get(part, part)
+        raise NotFound(f"this record has no {named}{why}", f"reef records show {receipt}")
     return found
 
 
@@ -181,6 +184,8 @@ def _facts(row: dict[str, Any]) -> list[str]:
     ]
     if row.get("origin"):
         facts.append(("origin", _origin(row)))
+    if row.get("pruned_at"):
+        facts.append(("bodies", ["body pruned", OUT.when(row["pruned_at"])]))
     facts += _what_reached_the_model(row)
     if row.get("follows"):
         earlier = row.get("follows_record") or "the earlier part of the conversation was not recorded"

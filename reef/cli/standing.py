@@ -76,13 +76,14 @@ def _version(agent: dict[str, Any]) -> str:
 
 def _records(records: dict[str, Any], search: dict[str, Any]) -> str:
     last = records.get("last_at")
-    lost = records.get("lost")
+    lost, pruned = records.get("lost"), records.get("pruned") or {}
     return OUT.joined(
         f"{records.get('count') or 0:,}",
         size(records.get("bytes")),
         f"last {OUT.when(last)}" if last else None,
         f"{records['open']} running" if records.get("open") else None,
         f"{search['pending']:,} not searched yet" if search.get("pending") else None,
+        f"bodies of {pruned['records']:,} pruned" if pruned.get("records") else None,
         OUT.paint(f"{counted(lost, 'call')} not recorded", "failed") if lost else None,
     )
 

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from reef.daemon import (
     routes_asks,
+    routes_forget,
     routes_harness,
     routes_import,
     routes_install,
@@ -16,8 +17,8 @@ from reef.daemon import (
     routes_sessions,
     routes_status,
     routes_steps,
-    routes_usage,
     routes_timeline,
+    routes_usage,
     routes_versions,
 )
 from reef.daemon.access import Door
@@ -39,6 +40,7 @@ ROUTES: list[Route] = [
     *routes_import.ROUTES,
     *routes_sessions.ROUTES,
     *routes_usage.ROUTES,
+    *routes_forget.ROUTES,
     *routes_harness.ROUTES,
     *routes_install.ROUTES,
 ]

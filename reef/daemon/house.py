@@ -13,6 +13,7 @@ from aiohttp import web
 from reef.config import Resolved, Settings
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
+from reef.daemon.housekeeping import Housekeeping
 from reef.daemon.indexing import Indexing
 from reef.daemon.reading import Reading
 from reef.daemon.rules import RulesSizes
@@ -47,6 +48,7 @@ class House:
     discovery: dict[str, Any]
     """What the discovery file says; filled when the address is known."""
     indexing: Indexing
+    housekeeping: Housekeeping
     stop: Callable[[bool], None] | None = None
     """Asks the daemon to end; the argument cuts running calls."""
     stopping: bool = False

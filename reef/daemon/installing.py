@@ -21,12 +21,15 @@ _unfinished: set[asyncio.Task[None]] = set()
 
 
 async def tell(
-    request: web.Request, work: Callable[[Progress], Json], after: Callable[[Json], Any]
+    request: web.Request,
+    work: Callable[[Progress], Json],
+    after: Callable[[Json], Any] | None = None,
+    end: str = "installed",
 ) -> web.StreamResponse:
-    """Answer `{"progress", "seconds"}` lines while `work` runs in a thread, then `{"installed": …}` or `{"error": …}`.
+    """Answer `{"progress", "seconds"}` lines while `work` runs in a thread, then `{end: …}` or `{"error": …}`.
 
-    `after` is awaited with what `work` returned, before the last line. Work goes on when the client hangs up: half an
-    install would be worse.
+    `after` is awaited with what `work` returned, before the last line. Work goes on when the client hangs up: half of
+    it would be worse.
     """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[Json | None] = asyncio.Queue()
@@ -39,13 +42,14 @@ async def tell(
     async def run() -> None:
         try:
             done = await asyncio.to_thread(work, say)
-            await after(done)
-            await lines.put({"installed": done})
+            if after is not None:
+                await after(done)
+            await lines.put({end: done})
         except ReefError as error:
             await lines.put(error.to_json())
         except Exception:
-            log.exception("an install failed")
-            await lines.put(Failed("reef failed inside this install", "reef logs").to_json())
+            log.exception("%s failed", request.path)
+            await lines.put(Failed("reef failed inside this route", "reef logs").to_json())
         await lines.put(None)
 
     task = asyncio.create_task(run())

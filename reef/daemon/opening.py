@@ -15,6 +15,7 @@ from reef.daemon.belonging import find_broken, refuse_other_database
 from reef.daemon.engine_room import EngineRoom
 from reef.daemon.feed import Feed
 from reef.daemon.house import House
+from reef.daemon.housekeeping import Housekeeping
 from reef.daemon.indexing import Indexing
 from reef.daemon.reading import Reading
 from reef.daemon.scenarios import DEFAULT, Scenarios
@@ -71,6 +72,7 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     return House(
         paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway,
         Supervisor(home), Feed(writer, reading), person_key(paths), discovery, Indexing(writer, paths.database),
+        Housekeeping(paths, writer, repository, scenarios, resolved.settings),
     )  # fmt: skip
 
 

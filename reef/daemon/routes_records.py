@@ -73,19 +73,25 @@ async def show_record(request: web.Request) -> web.Response:
 async def request_body(request: web.Request) -> web.Response:
     """`GET /reef/records/{id}/request`."""
     receipt = _receipt(request)
-    return _bytes(await house_of(request).reading(lambda reader: reader.request_bytes(receipt)), "request")
+    return await house_of(request).reading(
+        lambda reader: _bytes(reader, receipt, reader.request_bytes(receipt), "request")
+    )
 
 
 async def response_body(request: web.Request) -> web.Response:
     """`GET /reef/records/{id}/response`."""
     receipt = _receipt(request)
-    return _bytes(await house_of(request).reading(lambda reader: reader.response_bytes(receipt)), "response")
+    return await house_of(request).reading(
+        lambda reader: _bytes(reader, receipt, reader.response_bytes(receipt), "reply")
+    )
 
 
 async def raw_stream(request: web.Request) -> web.Response:
     """`GET /reef/records/{id}/raw`: the event stream as it came, where it was kept."""
     receipt = _receipt(request)
-    return _bytes(await house_of(request).reading(lambda reader: reader.raw_bytes(receipt)), "raw stream")
+    return await house_of(request).reading(
+        lambda reader: _bytes(reader, receipt, reader.raw_bytes(receipt), "raw stream")
+    )
 
 
 def _receipt(request: web.Request) -> str:
@@ -94,9 +100,11 @@ def _receipt(request: web.Request) -> str:
     return receipt
 
 
-def _bytes(body: bytes | None, what: str) -> web.Response:
+def _bytes(reader: Any, receipt: str, body: bytes | None, what: str) -> web.Response:
     if body is None:
-        raise NotFound(f"this record has no {what}", "reef records list")
+        pruned = reader.record(receipt)["pruned_at"]
+        why = f"; body pruned on {pruned[:10]}, as bodies outgrew what is kept" if pruned else ""
+        raise NotFound(f"this record has no {what}{why}", f"reef records show {receipt}")
     # Never a type that a browser would run.
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     return web.Response(body=body, content_type="application/octet-stream", headers=headers)

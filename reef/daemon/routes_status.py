@@ -21,6 +21,7 @@ from reef.errors import InvalidInput, ReefError
 from reef.harness.adapter import known_adapters
 from reef.harness.agents import is_installed
 from reef.learning.manifest import known_recipes
+from reef.records import totals
 
 log = logging.getLogger("reef.daemon")
 _PING_S = 15.0
@@ -41,7 +42,7 @@ async def status(request: web.Request) -> web.Response:
     house = house_of(request)
     _, counts, search, agents = await asyncio.gather(
         house.engines.health(),
-        house.reading(lambda reader: reader.counts()),
+        house.reading(lambda reader: reader.counts() | {"totals": reader.query(totals.read)}),
         house.reading(lambda reader: reader.search_state()),
         asyncio.to_thread(_agents, house),
     )
@@ -61,12 +62,22 @@ async def status(request: web.Request) -> web.Response:
             "stopping": house.stopping,
             "engine": house.engines.own.describe(),
             "scenarios": scenarios,
-            "records": counts["records"] | {"lost": house.gateway.lost, "failure": house.writer.failure},
+            "records": counts["records"]
+            | {"lost": house.gateway.lost, "failure": house.writer.failure, "pruned": _pruned(counts["totals"])},
             "search": search,
             "agents": agents,
             "needs_you": needs_you,
         }
     )
+
+
+def _pruned(found: dict[str, int]) -> dict[str, int]:
+    """What retention took and what the person had forgotten, over the store's life."""
+    return {
+        "records": found.get(totals.PRUNED_RECORDS, 0),
+        "bytes": found.get(totals.PRUNED_BYTES, 0),
+        "forgotten": found.get(totals.FORGOTTEN_RECORDS, 0),
+    }
 
 
 def _agents(house: House) -> list[dict[str, Any]]:

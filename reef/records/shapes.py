@@ -26,7 +26,7 @@ _RECORD_NAMES = (
     "scenario", "session", "dialect", "route", "model", "streaming", "state", "source", "adapter", "version", "engine",
     "load_id", "status", "error", "started_at", "first_byte_ms", "duration_ms", "prompt_tokens", "completion_tokens",
     "cached_tokens", "expected_tokens", "prompt_cut", "finish_reason", "request_bytes", "response_bytes", "preview",
-    "answer_preview", "side_call", "redactions", "trainable", "follows", "origin",
+    "answer_preview", "side_call", "redactions", "trainable", "follows", "origin", "pruned_at",
 )  # fmt: skip
 SELECT_RECORDS = (
     f"SELECT records.sequence, records.id, {', '.join('records.' + name for name in _RECORD_NAMES)},"

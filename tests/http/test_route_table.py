@@ -49,6 +49,9 @@ DECIDING = {
     "POST /reef/scenarios/{scenario}/promote",
     "POST /reef/scenarios/{scenario}/rollback",
     "POST /reef/harness/install",
+    "POST /reef/forget",
+    "POST /reef/forget/finish",
+    "POST /reef/records/prune",
 }
 SESSION = {
     "GET /healthz",

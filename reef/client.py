@@ -20,6 +20,7 @@ from reef import __version__, fetching
 from reef.discovery import (
     SESSION_VARIABLE,
     START_WAIT_S,
+    current_scenario,
     in_session,
     is_ours,
     no_certificates,
@@ -395,18 +396,3 @@ def _parsed(body: bytes) -> object:
         return json.loads(body)
     except ValueError:
         return None
-
-
-def current_scenario(paths: Paths, explicit: str | None = None) -> tuple[str, str]:
-    """The scenario that a command means, and why.
-
-    The origin is `--scenario`, `REEF_SCENARIO`, `reef use`, `last install` or `default`.
-    """
-    if explicit:
-        return explicit, "--scenario"
-    if os.environ.get("REEF_SCENARIO"):
-        return os.environ["REEF_SCENARIO"], "REEF_SCENARIO"
-    for place, origin in ((paths.current_scenario, "reef use"), (paths.last_install, "last install")):
-        if place.is_file() and (name := place.read_text(encoding="utf-8").strip()):
-            return name, origin
-    return "default", "default"

@@ -224,3 +224,18 @@ def _process(pid: int) -> tuple[bytes, int]:
     asked = subprocess.run(["ps", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, check=False)
     parent, _, command = asked.stdout.strip().partition(b" ")
     return command, int(parent) if parent.isdigit() else 0
+
+
+def current_scenario(paths: Paths, explicit: str | None = None) -> tuple[str, str]:
+    """The scenario that a command means, and why.
+
+    The origin is `--scenario`, `REEF_SCENARIO`, `reef use`, `last install` or `default`.
+    """
+    if explicit:
+        return explicit, "--scenario"
+    if os.environ.get("REEF_SCENARIO"):
+        return os.environ["REEF_SCENARIO"], "REEF_SCENARIO"
+    for place, origin in ((paths.current_scenario, "reef use"), (paths.last_install, "last install")):
+        if place.is_file() and (name := place.read_text(encoding="utf-8").strip()):
+            return name, origin
+    return "default", "default"

@@ -138,24 +138,27 @@ def _store_calls(conn: sqlite3.Connection, scenario: str, waiting: dict[str, Imp
     for item in items:
         item.call.scenario = scenario
     store_records(conn, [(item.call, item.end) for item in items])
+    _complete_rows(conn, items)
     for item in items:
-        _complete_row(conn, item)
         if item.call.session and (item.cwd or item.call.adapter):
             _join_session(conn, scenario, item)
     return len(items)
 
 
-def _complete_row(conn: sqlite3.Connection, item: ImportedCall) -> None:
-    """What an imported record has besides what a call leaves."""
-    changes: dict[str, Any] = {"origin": item.origin, "pruned_at": item.pruned_at}
-    for name, (size, digest) in item.gone.items():
-        changes |= {f"{name}_bytes": size, f"{name}_hash": digest}
-    changes |= {f"{name}_bytes": size for name, size in item.sizes.items()}
-    columns = ", ".join(f"{name} = ?" for name in changes)
-    conn.execute(
-        f"UPDATE records SET {columns}, redactions = redactions + ? WHERE id = ?",
-        (*changes.values(), item.redactions, to_blob(item.call.receipt)),
+def _complete_rows(conn: sqlite3.Connection, items: list[ImportedCall]) -> None:
+    """What imported records have besides what a call leaves."""
+    conn.executemany(
+        "UPDATE records SET origin = ?, pruned_at = ?, redactions = redactions + ? WHERE id = ?",
+        [(item.origin, item.pruned_at, item.redactions, to_blob(item.call.receipt)) for item in items],
     )
+    for item in items:
+        changes: dict[str, Any] = {}
+        for name, (size, digest) in item.gone.items():
+            changes |= {f"{name}_bytes": size, f"{name}_hash": digest}
+        changes |= {f"{name}_bytes": size for name, size in item.sizes.items()}
+        if changes:
+            columns = ", ".join(f"{name} = ?" for name in changes)
+            conn.execute(f"UPDATE records SET {columns} WHERE id = ?", (*changes.values(), to_blob(item.call.receipt)))
 
 
 def _join_session(conn: sqlite3.Connection, scenario: str, item: ImportedCall) -> None:

@@ -30,6 +30,9 @@ SLICE_CHARS = 64 * 1024
 SLICE_RECORDS = 16
 SLICE_S = 0.02
 """A slice is what comes first of these: so much new text, so many records, so much time to read them."""
+MERGES = 32
+MERGED_PAGES = 16
+"""The index is put in order after each slice: so often at most, so many pages at a time."""
 _RETRY_S = 5.0
 
 
@@ -41,7 +44,6 @@ class Indexing:
         self._database = database
         self._news = threading.Event()
         self._stop = threading.Event()
-        self._writing_s = 0.0
         self._seen = 0
         self._thread = threading.Thread(target=self._run, name="reef-index", daemon=True)
 
@@ -99,13 +101,24 @@ class Indexing:
             if size >= SLICE_CHARS or time.thread_time() - begun >= SLICE_S:
                 break
         used = time.thread_time() - begun
-        self._writer.submit(lambda writing: self._index(writing, found), essential=False).result()
-        return used + self._writing_s
+        used += self._writer.submit(lambda writing: _timed(writing, found), essential=False).result()
+        for _ in range(MERGES):
+            more, took = self._writer.submit(_merge, essential=False).result()
+            used += took
+            if not more:
+                break
+        return used
 
-    def _index(self, conn: sqlite3.Connection, found: Sequence[Extracted]) -> None:
-        begun = time.thread_time()
-        search.index(conn, found)
-        self._writing_s = time.thread_time() - begun
+
+def _timed(conn: sqlite3.Connection, found: Sequence[Extracted]) -> float:
+    begun = time.thread_time()
+    search.index(conn, found)
+    return time.thread_time() - begun
+
+
+def _merge(conn: sqlite3.Connection) -> tuple[bool, float]:
+    begun = time.thread_time()
+    return search.merge(conn, MERGED_PAGES), time.thread_time() - begun
 
 
 def _extracted(conn: sqlite3.Connection, sequence: int) -> Extracted:

@@ -36,6 +36,8 @@ M006_SEARCH = (
     # `columnsize=0`: nothing is ranked by length, and a row less is kept for each record.
     """CREATE VIRTUAL TABLE search_texts USING fts5(request, reply, tools, content='', detail=column, columnsize=0,
         tokenize='unicode61 remove_diacritics 2')""",
+    # SQLite would merge hundreds of pages within one statement; the pass that fills the index does it in small pieces.
+    "INSERT INTO search_texts (search_texts, rank) VALUES ('automerge', 0)",
     # Every record up to `upto` is in the index, unless `search_marks` says otherwise: 0 not yet, 1 to be looked at
     # again, 2 taken out. `extraction` is that of `reef.records.texts` when the index was made.
     """CREATE TABLE search_state (

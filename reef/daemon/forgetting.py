@@ -33,6 +33,7 @@ Row = dict[str, Any]
 Say = Callable[[str], None]
 
 _BREATH_S = 0.0005
+_LONG_BREATH_S = 0.02
 _LOOKS = 8
 _LEAST_NAME = 8
 """Characters from which a session's key is looked for in the log: a shorter one would fit lines of others."""
@@ -62,6 +63,7 @@ class Forgetting:
         self._alone = alone
         self._shown: OrderedDict[str, Wish] = OrderedDict()
         self._stop = threading.Event()
+        self._rested = time.monotonic()
 
     def stop(self) -> None:
         """Stop at the next slice."""
@@ -71,7 +73,9 @@ class Forgetting:
         """Between two slices: let others work, and stop when the daemon does."""
         if self._stop.is_set():
             raise Unavailable("the daemon is stopping; what is left is forgotten at its next start", "reef up")
-        time.sleep(_BREATH_S)
+        worked = time.monotonic() - self._rested
+        time.sleep(min(max(_BREATH_S, worked / 2), _LONG_BREATH_S))
+        self._rested = time.monotonic()
 
     def look(self, wish: Wish, say: Say) -> Row:
         """Everything that would go, and what would stay, with the `token` that `forget` wants. Changes nothing."""

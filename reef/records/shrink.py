@@ -21,7 +21,8 @@ from reef.records.writer import Writer
 HELD_S = 10.0
 """How long another program may keep the log from being emptied before it is named."""
 
-_PAGES = 128
+_PAGES = 32
+_SLICE_S = 0.01
 _READ_MARKS = range(123, 128)
 """Bytes of the `-shm` file that SQLite locks while a transaction reads: where a reader is, whoever it is."""
 
@@ -40,14 +41,14 @@ def size(path: Path) -> int:
 
 def give_back(writer: Writer, turn: Turn) -> int:
     """Give every free page back to the disk. Returns how many there were."""
-    total = left = _free(writer)
+    total = left = writer.submit(_free_pages, essential=False).result()
+    given = 0
     # A page that is freed meanwhile is left to the next time.
-    for _ in range(left // _PAGES + 1):
-        if left == 0:
-            break
-        left = writer.submit(_give_some, essential=False).result()
+    while left and given < total:
+        some, left = writer.submit(_give_some, essential=False).result()
+        given += some
         turn()
-    return total
+    return given
 
 
 def empty_log(path: Path, turn: Turn, wait_s: float | None = None) -> None:
@@ -58,6 +59,8 @@ def empty_log(path: Path, turn: Turn, wait_s: float | None = None) -> None:
     until = time.monotonic() + (HELD_S if wait_s is None else wait_s)
     connection = sqlite3.connect(path, isolation_level=None, timeout=0.02)
     try:
+        # Most pages are copied while others write; the rest does not take long.
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         while True:
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             if not busy:
@@ -130,15 +133,17 @@ def _command(pid: int) -> str:
         return "ended by now"
 
 
-def _free(writer: Writer) -> int:
-    return writer.submit(_free_pages, essential=False).result()
-
-
 def _free_pages(conn: sqlite3.Connection) -> int:
     return int(conn.execute("PRAGMA freelist_count").fetchone()[0])
 
 
-def _give_some(conn: sqlite3.Connection) -> int:
-    # Each row that is fetched is one page's work.
-    conn.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
-    return _free_pages(conn)
+def _give_some(conn: sqlite3.Connection) -> tuple[int, int]:
+    """Give as many pages back as a slice has time for; returns how many, and how many are left."""
+    left = total = _free_pages(conn)
+    until = time.monotonic() + _SLICE_S
+    while left and time.monotonic() < until:
+        for _ in range(min(_PAGES, left)):
+            # However many it is asked for, one step is one page, and sqlite3 takes one step.
+            conn.execute("PRAGMA incremental_vacuum(1)")
+        left = _free_pages(conn)
+    return total - left, left

@@ -60,27 +60,29 @@ def prune(
     """
     path = writer.path
     before, store_before = count(writer, turn), shrink.size(path)
-    records = after = 0
-    at, left = 0, before
+    if writer.submit(totals.read, essential=False).result().get(totals.SWEEP_DUE):
+        # An earlier time was stopped: what it took is still counted.
+        _sweep(reading, writer, turn)
+    records = 0
+    at, left = 0, count(writer, turn)
     while left > keep_bytes:
         chosen, at = _oldest(reading, writer, at, left - keep_bytes, needs, turn)
         if not chosen:
             break
         records += _take(writer, chosen, needs, turn)
-        sweep(reading, writer, turn)
+        _sweep(reading, writer, turn)
         left = count(writer, turn)
-    after = left
-    if records:
+    if records or left < before:
         merge_index(writer, turn)
-        writer.submit(partial(_told, records, before - after), essential=False).result()
+        writer.submit(partial(_told, records, before - left), essential=False).result()
     if give_back:
         shrink.give_back(writer, turn)
         _empty_log(path, turn)
     return {
         "records": records,
-        "bytes": before - after,
+        "bytes": before - left,
         "bodies_before": before,
-        "bodies_after": after,
+        "bodies_after": left,
         "store_before": store_before,
         "store_after": shrink.size(path),
     }
@@ -219,6 +221,11 @@ def _take(writer: Writer, chosen: list[int], needs: Needs, turn: Turn) -> int:
     return taken
 
 
+def _sweep(reading: sqlite3.Connection, writer: Writer, turn: Turn) -> None:
+    sweep(reading, writer, turn)
+    writer.submit(partial(totals.put, totals.SWEEP_DUE, 0), essential=False).result()
+
+
 def _take_some(sequences: Sequence[int], needs: Needs, conn: sqlite3.Connection) -> tuple[int, int]:
     """Take the bodies of as many records as a slice has time for; of none that is needed by now."""
     until = time.monotonic() + _SLICE_S
@@ -235,6 +242,7 @@ def _take_some(sequences: Sequence[int], needs: Needs, conn: sqlite3.Connection)
         if time.monotonic() > until:
             break
     totals.add(conn, totals.PRUNED_RECORDS, taken)
+    totals.put(totals.SWEEP_DUE, 1, conn)
     return done, taken
 
 

@@ -15,6 +15,8 @@ COUNTED_TO = "bodies_counted_to"
 PRUNED_RECORDS = "pruned_records"
 PRUNED_BYTES = "pruned_bytes"
 FORGOTTEN_RECORDS = "forgotten_records"
+SWEEP_DUE = "sweep_due"
+"""1 while bodies were taken whose parts are still to be swept."""
 
 _AT_ONCE = 1000
 
@@ -31,6 +33,14 @@ def add(conn: sqlite3.Connection, name: str, amount: int) -> None:
             "INSERT INTO totals (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + ?",
             (name, amount, amount),
         )
+
+
+def put(name: str, value: int, conn: sqlite3.Connection) -> None:
+    """Set a total."""
+    conn.execute(
+        "INSERT INTO totals (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = ?",
+        (name, value, value),
+    )
 
 
 def count_bodies(conn: sqlite3.Connection) -> bool:

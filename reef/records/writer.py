@@ -34,8 +34,9 @@ GROUP_OPERATIONS = 256
 GROUP_BYTES = 8 * 1024 * 1024
 GATHER_FROM = 5
 GATHER_S = 0.001
-"""How long a group waits for more when the one before it held at least `GATHER_FROM`. Fewer commits, and less of two
-threads taking the interpreter from each other: under load a call waits no longer, as all of it gets done sooner."""
+"""How long a group waits for more when the one before it held at least `GATHER_FROM`, and more than are there already.
+Fewer commits, and less of two threads taking the interpreter from each other: under load a call waits no longer, as all
+of it gets done sooner."""
 BACKLOG_BYTES = 256 * 1024 * 1024
 """Bytes that may wait for a slow disk before further operations are refused."""
 
@@ -175,7 +176,7 @@ class Writer:
         group: list[_Item] = []
         size = 0
         item = self._queue.get()
-        if self._last_group >= GATHER_FROM:
+        if item is not None and GATHER_FROM <= self._last_group > self._queue.qsize() + 1:
             time.sleep(GATHER_S)
         while item is not None:
             group.append(item)

@@ -58,9 +58,28 @@ def test_a_group_waits_a_moment_for_more_only_behind_one_of_several(
     several[-1].result(30)
     commits: list[int] = []
     writer.after_commit(lambda: commits.append(1))
-    for future in [writer.submit(add()) for _ in range(10)]:
+    for future in [writer.submit(add()) for _ in range(writing.GATHER_FROM - 1)]:
         future.result(30)
     assert len(commits) == 1
+
+
+def test_a_group_waits_for_nobody_when_as_many_are_there_as_before(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "GATHER_S", 60)
+    more: list[Future[int]] = []
+
+    def bring_more(conn: sqlite3.Connection) -> None:
+        more.extend(writer.submit(add()) for _ in range(writing.GATHER_FROM))
+
+    hold = Hold(writer)
+    several = [writer.submit(add()) for _ in range(writing.GATHER_FROM - 1)]
+    last = writer.submit(bring_more)
+    hold.release()
+    for future in (*several, last):
+        future.result(30)
+    for future in more:
+        future.result(30)
 
 
 def test_an_operation_that_raises_undoes_itself_and_no_other(writer: Writer, reader: Reader) -> None:

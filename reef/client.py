@@ -240,11 +240,9 @@ class Client:
     # records and sessions
 
     def records(self, limit: int = 100, **wanted: Any) -> Json:
-        """One window of records, newest first; `wanted` is the query of `GET /reef/records`."""
         return self._json("GET", "/reef/records", params=_present(limit=limit, **wanted))
 
     def search(self, q: str, limit: int = 20, **wanted: Any) -> Json:
-        """Records in which `q` was said."""
         return self._json("GET", "/reef/records/search", params=_present(q=q, limit=limit, **wanted))
 
     def record(self, receipt: str) -> Json:
@@ -276,8 +274,11 @@ class Client:
         """Remove the oldest bodies until so many bytes are left: progress, then `{"pruned": …}`."""
         return self._lines("/reef/records/prune", {"keep_bytes": keep_bytes})
 
-    def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> Json:
-        return self._json("GET", "/reef/sessions", params=_present(cwd=cwd, scenario=scenario, limit=limit))
+    def sessions(self, limit: int = 20, **wanted: Any) -> Json:
+        return self._json("GET", "/reef/sessions", params=_present(limit=limit, **wanted))
+
+    def session(self, name: str, scenario: str | None = None) -> Json:
+        return self._json("GET", f"/reef/sessions/{_part(name)}", params=_present(scenario=scenario))
 
     def usage(self, by: str, since: str | None = None, scenario: str | None = None) -> Json:
         """Calls, tokens, cost and time by `agent`, `model`, `version`, `tool` or `day`, since a time in RFC 3339."""

@@ -88,8 +88,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "sessions",
         "look",
-        "List the sessions of agents and programs",
-        verbs={"list": "List the newest sessions"},
+        "List sessions, or show one as a conversation",
+        verbs={"list": "List the newest sessions", "show": "Show a session as one conversation"},
         default="list",
     ),
     Command(

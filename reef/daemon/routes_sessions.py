@@ -17,7 +17,10 @@ _MOST = 1000
 
 
 async def list_sessions(request: web.Request) -> web.Response:
-    """`GET /reef/sessions?cwd&scenario&limit`: newest first. An agent's session sees itself and nothing else."""
+    """`GET /reef/sessions?cwd&scenario&limit&kind`: newest first; `kind` is `agent` or `step`.
+
+    An agent's session sees itself and nothing else.
+    """
     house, query = house_of(request), request.query
     own = caller_of(request).session
     if own is not None:
@@ -25,8 +28,17 @@ async def list_sessions(request: web.Request) -> web.Response:
     limit = whole_number(query.get("limit"), "limit", 20, 1, _MOST) or 20
     scenario = scenario_filter(request)
     cwd = query.get("cwd") or None
-    found = await house.reading(lambda reader: reader.sessions(cwd=cwd, scenario=scenario, limit=limit))
+    kind = query.get("kind") or "agent"
+    if kind not in ("agent", "step"):
+        raise InvalidInput("kind is neither agent nor step")
+    found = await house.reading(lambda reader: reader.sessions(cwd=cwd, scenario=scenario, limit=limit, kind=kind))
     return json_reply({"sessions": found})
+
+
+async def show_session(request: web.Request) -> web.Response:
+    """`GET /reef/sessions/{id}`: the session of that id or key as one conversation."""
+    name, scenario = request.match_info["id"], scenario_filter(request)
+    return json_reply(await house_of(request).reading(lambda reader: reader.talk(name, scenario)))
 
 
 async def open_session(request: web.Request) -> web.Response:
@@ -58,5 +70,6 @@ async def close_session(request: web.Request) -> web.Response:
 ROUTES = [
     Route("GET", "/reef/sessions", list_sessions, session=True),
     Route("POST", "/reef/sessions", open_session),
+    Route("GET", "/reef/sessions/{id}", show_session),
     Route("DELETE", "/reef/sessions/{id}", close_session),
 ]

@@ -72,7 +72,7 @@ class Rows:
             yield {"prompt": messages, "chosen": [chosen[1]], "rejected": [rejected[1]], **prompt}
 
     def _records(self) -> Iterator[Json]:
-        wanted = {"scenario": self.scenario, "session": self.session, "since": self.since}
+        wanted: Json = {"scenario": self.scenario, "session": self.session, "since": self.since}
         last = 0
         while rows := self.reader.records(after=last, limit=_WINDOW, **wanted):
             for row in reversed(rows):

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from reef.credentials import clean
 from reef.errors import Failed, NotFound
 from reef.ids import from_blob, to_blob
-from reef.records import finding, lists, parts, reports, search, shapes
+from reef.records import finding, lists, parts, reports, search, session_lists, shapes, talks
 from reef.records.filters import Filter
 from reef.records.schema import open_readonly, refusal
 
@@ -157,24 +156,23 @@ class Reader:
             raise NotFound(f"there is no scenario {name!r}", "reef scenarios list")
         return shapes.scenario(found[0])
 
-    def sessions(self, cwd: str | None = None, scenario: str | None = None, limit: int = 20) -> list[Row]:
-        """Agent sessions, the last opened first, each with its calls so far."""
-        where, values = ["sessions.kind = 'agent'"], []
-        for column, value in (("cwd", cwd), ("scenario", scenario)):
-            if value is not None:
-                where.append(f"sessions.{column} = ?")
-                values.append(clean(value))
-        rows = self._all(
-            f"{shapes.SELECT_SESSIONS}{_where(where)} ORDER BY sessions.sequence DESC LIMIT ?", *values, limit
-        )
-        return [self._with_calls(shapes.session(row)) for row in rows]
+    def sessions(
+        self, cwd: str | None = None, scenario: str | None = None, limit: int = 20, kind: str = "agent"
+    ) -> list[Row]:
+        """Sessions, newest first, as `session_lists.listed` gives them."""
+        return self.query(lambda conn: session_lists.listed(conn, cwd, scenario, limit, kind))
 
-    def session(self, id: str) -> Row:
-        """One session, of any kind. Raises NotFound."""
-        rows = self._all(f"{shapes.SELECT_SESSIONS} WHERE sessions.id = ?", to_blob(id))
-        if not rows:
-            raise NotFound(f"there is no session {id}", "reef sessions list")
-        return self._with_calls(shapes.session(rows[0]))
+    def session(self, name: str, scenario: str | None = None) -> Row:
+        """One session, of any kind, by its id or its key. Raises NotFound."""
+        return self.query(lambda conn: session_lists.session(conn, name, scenario))
+
+    def talk(self, name: str, scenario: str | None = None) -> Row:
+        """`{"session", "messages", "apart", "cut"}`: a session as one conversation, as `talks.talk` gives it.
+
+        Raises NotFound.
+        """
+        found = self.session(name, scenario)
+        return {"session": found} | self.query(lambda conn: talks.talk(conn, found["key"], found["scenario"]))
 
     def asks(self, scenario: str | None = None, limit: int = 1000) -> list[Row]:
         """Asks, newest first."""
@@ -285,33 +283,6 @@ class Reader:
         files = (self.path, self.path.with_name(self.path.name + "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
-    def _with_calls(self, session: Row) -> Row:
-        """Add `calls, last_receipt, last_preview, last_at, score` (the person's latest in the session)."""
-        key, scenario = session["key"], session["scenario"]
-        condition = "records.session = ? AND records.scenario = ? COLLATE NOCASE"
-        calls = self._all(f"SELECT count(*) FROM records WHERE {condition}", key, scenario)[0][0]
-        last = self._all(
-            f"SELECT id, preview, started_at FROM records WHERE {condition} AND side_call = 0"
-            " ORDER BY sequence DESC LIMIT 1",
-            key,
-            scenario,
-        )
-        score = self._all(
-            "SELECT reports.score FROM reports JOIN report_references ON report_references.report = reports.sequence"
-            f" JOIN records ON records.sequence = report_references.record WHERE {condition}"
-            " AND reports.source = 'person' AND reports.withdrawn_at IS NULL AND reports.score IS NOT NULL"
-            " ORDER BY coalesce(reports.revised_at, reports.created_at) DESC, reports.sequence DESC LIMIT 1",
-            key,
-            scenario,
-        )
-        return session | {
-            "calls": calls,
-            "last_receipt": from_blob(last[0][0]) if last else None,
-            "last_preview": last[0][1] if last else None,
-            "last_at": last[0][2] if last else None,
-            "score": score[0][0] if score else None,
-        }
-
     def _body(self, receipt: str, name: str, hash: str | None) -> bytes | None:
         with self._lock:
             rows = self._all(
@@ -340,10 +311,6 @@ class Reader:
         if self._opened is None:
             self._opened = open_readonly(self.path)
         return self._opened
-
-
-def _where(conditions: list[str]) -> str:
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _of(scenario: str | None, column: str) -> tuple[str, list[str]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import httpx
+
 from tests.cli.conftest import Live
 
 
@@ -41,3 +43,23 @@ def test_a_list_is_narrowed_by_rating_model_age_and_failure(live: Live) -> None:
     assert "no record is like that" in live.reef("records", "list", "-s", "narrowed", "--failed").err
     wrong = live.reef("records", "list", "--score", "good")
     assert (wrong.status, "is not a score" in wrong.err) == (1, True)
+
+
+def test_a_session_that_only_calls_name_is_shown_as_one_conversation(live: Live) -> None:
+    key = "my run/1"
+    for text in ("what is it", "why"):
+        body = {"model": "fake-model", "messages": [{"role": "user", "content": f"{text} [[say because {text}]]"}]}
+        headers = {"x-reef-scenario": "talked", "x-reef-session": key}
+        reply = httpx.post(f"{live.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
+    receipt = reply.headers["x-reef-agent-record-id"]
+    assert live.reef("report", receipt, "--score", "1", "-s", "talked").status == 0
+    row = live.json("sessions", "list", "-s", "talked")[0]
+    assert (row["key"], row["id"], row["calls"], row["kind"]) == (key, None, 2, "calls")
+    shown = live.reef("sessions", "show", key, "-s", "talked")
+    assert shown.status == 0, shown.err
+    assert "because what is it" in shown.out and f"{receipt} · rated 1" in shown.out
+    found = live.json("sessions", "show", key, "-s", "talked")
+    assert [message["role"] for message in found["messages"]] == ["user", "assistant", "user", "assistant"]
+    assert live.json("sessions", "list", "-s", "talked", "--steps") == []
+    unknown = live.reef("sessions", "show", "nobody")
+    assert (unknown.status, "there is no session 'nobody'" in unknown.err) == (1, True)

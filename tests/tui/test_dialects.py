@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reef.tui.views import conversation, dialects
+from reef.conversation import tool_names
+from reef.tui.views import conversation
 from tests.fakes.daemon_fake import record_row
 
 IMAGE = "data:image/png;base64,QUJD"
@@ -74,7 +75,7 @@ def shown(request: Any, reply: Any) -> str:
 def test_a_request_of_another_format_is_the_same_conversation(request_of: dict[str, Any]) -> None:
     without = {name: value for name, value in request_of.items() if name != "tools"}
     assert shown(without, {}) == shown({"messages": CHAT}, {})
-    assert dialects.tool_names(request_of["tools"])[0] == "ls"
+    assert tool_names(request_of["tools"])[0] == "ls"
 
 
 def test_replies_of_every_format_are_shown_alike() -> None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from reef.conversation import answered, argument_summary, asked, content_text, parsed, tool_names
 from reef.tui import cells, figures
 from reef.tui.lines import Block, Line, paragraph
-from reef.tui.views import dialects, records
+from reef.tui.views import records
 
 Json = dict[str, Any]
 FEW = 6
@@ -36,11 +37,11 @@ def blocks(
     `earlier` are the requests and replies of the calls that it goes on from, oldest first.
     """
     found = [Block("facts", None, [*records.facts(record), Line()], copy=str(record.get("agent_record_id", "")))]
-    asked = _parsed(request)
-    messages = dialects.asked(asked)
+    value = parsed(request)
+    messages = asked(value)
     if messages is not None:
         found += _messages(_before(earlier) + messages)
-        found += _tools_offered(asked.get("tools"))
+        found += _tools_offered(value.get("tools"))
     elif request is not None:
         found += _unread("request", request)
     elif record.get("state") != "open":
@@ -68,27 +69,18 @@ def raw(name: str, body: bytes | None) -> list[Block]:
     """A stored body as text; JSON is indented, which the first line says."""
     if body is None:
         return [Block("raw", None, [Line.of((f"no {name} is stored", "dim"))])]
-    value = _parsed(body)
+    value = parsed(body)
     text = body.decode("utf-8", "replace") if value is None else json.dumps(value, ensure_ascii=False, indent=2)
     how = "as stored" if value is None else "indented for reading; the export has the exact bytes"
     lines = [Line.of((f"raw {name} · {figures.size(len(body))} · {how}", "dim")), Line()]
     return [Block("raw", None, lines + _text(text, "code"), copy=body.decode("utf-8", "replace"))]
 
 
-def _parsed(body: bytes | None) -> Any:
-    if not body:
-        return None
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None
-
-
 def _before(earlier: Sequence[tuple[bytes | None, bytes | None]]) -> list[Json]:
     """What was said in earlier calls. A system prompt holds for its own call only."""
     found: list[Json] = []
     for request, response in earlier:
-        said = [*(dialects.asked(_parsed(request)) or ()), *(dialects.answered(_parsed(response)) or ())]
+        said = [*(asked(parsed(request)) or ()), *(answered(parsed(response)) or ())]
         found += [message for message in said if message.get("role") not in ("system", "developer")]
     return found
 
@@ -216,7 +208,7 @@ def _result(key: str, title: str, content: str, inside: str | None) -> Block:
 def _tools_offered(tools: Any) -> list[Block]:
     if not isinstance(tools, list) or not tools:
         return []
-    names = [cells.line(name, 40) for name in dialects.tool_names(tools)]
+    names = [cells.line(name, 40) for name in tool_names(tools)]
     head = Line.of((figures.many(len(tools), "tool") + " offered  ", "dim"), (", ".join(names)[:200], "faint"))
     return [Block("tools", head, lambda: [*_text(json.dumps(tools, indent=2), "dim", indent=4), Line()], folded=True)]
 
@@ -227,10 +219,10 @@ def _reply(record: Json, response: bytes | None) -> list[Block]:
         so_far = _text(response.decode("utf-8", "replace"), indent=2) if response else []
         waits = Line.of(("  … still answering", "agent"))
         return [Block("reply", Line.of(("assistant", "agent")), [*so_far, waits])]
-    answered = dialects.answered(_parsed(response))
+    messages = answered(parsed(response))
     found: list[Block] = []
-    if answered is not None:
-        for number, message in enumerate(answered):
+    if messages is not None:
+        for number, message in enumerate(messages):
             content = content_text(message.get("content"))
             found += _assistant(f"reply{number}", message, content, {}, set(), None)
     elif response:
@@ -240,41 +232,7 @@ def _reply(record: Json, response: bytes | None) -> list[Block]:
     return found
 
 
-def content_text(content: Any) -> str:
-    """The text of a message's content; parts that are not text are named: `[image image/png 34 kB]`."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return json.dumps(content, ensure_ascii=False)
-    return "\n".join(_part(part) for part in content)
-
-
-def _part(part: Any) -> str:
-    if not isinstance(part, dict):
-        return str(part)
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
-    image = part.get("image_url")
-    if isinstance(image, dict):
-        address = str(image.get("url") or "")
-        if address.startswith("data:"):
-            kind = address[5:].partition(";")[0]
-            return f"[image {kind} {figures.size(len(address) * 3 // 4)}]"
-        return f"[image {address}]"
-    return f"[{part.get('type') or 'part'} {figures.size(len(json.dumps(part)))}]"
-
-
-def argument_summary(arguments: str) -> str:
-    """Arguments of a tool call in one line: the values of a JSON object, else the text."""
-    value = _parsed(arguments.encode("utf-8", "replace"))
-    if isinstance(value, dict):
-        return "  ".join(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in value.values())
-    return arguments
-
-
 def pretty(arguments: str) -> str:
     """Arguments of a tool call, indented if they are JSON."""
-    value = _parsed(arguments.encode("utf-8", "replace"))
+    value = parsed(arguments.encode("utf-8", "replace"))
     return arguments if value is None else json.dumps(value, ensure_ascii=False, indent=2)

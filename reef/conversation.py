@@ -49,6 +49,57 @@ def tool_names(tools: Any) -> list[str]:
     return found
 
 
+def parsed(body: bytes | None) -> Any:
+    """The value of a stored body; None for what is not there or no JSON."""
+    if not body:
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content; parts that are not text are named: `[image image/png 34 kB]`."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return json.dumps(content, ensure_ascii=False)
+    return "\n".join(_part_text(part) for part in content)
+
+
+def argument_summary(arguments: str) -> str:
+    """Arguments of a tool call in one line: the values of a JSON object, else the text."""
+    value = parsed(arguments.encode("utf-8", "replace"))
+    if isinstance(value, dict):
+        return "  ".join(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in value.values())
+    return arguments
+
+
+def _part_text(part: Any) -> str:
+    if not isinstance(part, dict):
+        return str(part)
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    image = part.get("image_url")
+    if isinstance(image, dict):
+        address = str(image.get("url") or "")
+        if address.startswith("data:"):
+            kind = address[5:].partition(";")[0]
+            return f"[image {kind} {_size(len(address) * 3 // 4)}]"
+        return f"[image {address}]"
+    return f"[{part.get('type') or 'part'} {_size(len(json.dumps(part)))}]"
+
+
+def _size(number: int) -> str:
+    for limit, unit, step in ((1000, "B", 1), (10**6, "kB", 10**3)):
+        if number < limit:
+            return f"{number / step:.0f} {unit}"
+    return f"{number / 10**6:.0f} MB"
+
+
 def _system(text: Any) -> list[Json]:
     return [{"role": "system", "content": text}] if text else []
 

@@ -53,6 +53,7 @@ class Repository:
         self._guard = threading.RLock()
         self._git = ChildGit(self.path)
         self._objects: Any = None
+        self._packs: Any = None
         self._fresh: dict[str, float] = {}
         """Commits of this process that no ref names yet, and when they were made."""
 
@@ -233,12 +234,12 @@ class Repository:
             finally:
                 for ref in refs:
                     self._git.run("update-ref", "--no-deref", "-d", ref)
-                self._objects = None
+                self._objects = self._packs = None
 
     def close(self) -> None:
         """Let go of what is held open."""
         with self._guard:
-            self._objects = None
+            self._objects = self._packs = None
 
     def _point(self, ref: str, release_id: str, expected: str | None) -> None:
         if _HEX.match(release_id) is None:
@@ -308,7 +309,7 @@ class Repository:
         return self.path / "objects" / sha[:2] / sha[2:]
 
     def _read(self, sha: str, kind: bytes) -> bytes:
-        """The bytes of one object; asks git itself only for what somebody has packed."""
+        """The bytes of one object; asks git itself only for what is found nowhere."""
         if _HEX.match(sha) is None:
             raise NotFound(f"{sha!r} is not a release id of 40 hex digits", "reef versions list")
         with self._guard:
@@ -317,12 +318,32 @@ class Repository:
                 if found != kind:
                     raise NotFound(f"{sha[:12]} is not a {kind.decode()}", "reef versions list")
                 return body
+            if (packed := self._packed(sha, kind)) is not None:
+                return packed
             try:
                 return self._git.run_bytes("cat-file", kind.decode(), sha)
             except GitFailed:
                 raise NotFound(
                     f"there is no {kind.decode()} {sha[:12]} in {self.path.name}", "reef versions list"
                 ) from None
+
+    def _packed(self, sha: str, kind: bytes) -> bytes | None:
+        """The bytes of an object that `collect` or somebody else has packed: a process for each takes long."""
+        from gitdb.db.pack import PackedDB  # type: ignore[import-untyped]
+        from gitdb.exc import BadObject  # type: ignore[import-untyped]
+
+        if self._packs is None:
+            self._packs = PackedDB(str(self.path / "objects" / "pack"))
+        try:
+            found = self._packs.stream(bytes.fromhex(sha))
+            body = bytes(found.read())
+        except (BadObject, OSError, ValueError, zlib.error):
+            # Gone meanwhile, or damaged: git says which.
+            self._packs = None
+            return None
+        whole = b"%s %d\0%s" % (found.type, len(body), body)
+        right = found.type == kind and hashlib.sha1(whole, usedforsecurity=False).hexdigest() == sha
+        return body if right else None
 
     def _unpacked(self, sha: str) -> tuple[bytes, bytes]:
         """Kind and bytes of a loose object, which must be what its name says."""

@@ -366,3 +366,41 @@ def test_no_credential_stands_in_a_commit_message(repository: Repository, git: G
     assert git("log", "-1", "--format=%s", release).strip() == "v1: use [redacted:openai-key]"
     assert key not in git("cat-file", "commit", release)
     assert repository.facts(release)["requires"] == [{"name": "x [redacted:openai-key] ?"}]
+
+
+def test_collecting_removes_what_nothing_names_and_keeps_every_release(
+    repository: Repository, git: Callable[..., str]
+) -> None:
+    base = repository.commit({"harness/rules/a.md": b"a"}, {"number": 1})
+    repository.advance("default", base, None)
+    lost = repository.commit({"harness/rules/b.md": b"rejected"}, {"candidate": True}, base)
+    repository.keep_candidate("default", 1, lost)
+    kept = repository.commit({"harness/rules/c.md": b"kept"}, {"candidate": True}, base)
+    repository.keep_candidate("default", 2, kept)
+    unnamed = repository.commit({"harness/rules/d.md": b"in the catalog alone"}, {"number": 2}, base)
+    blob = repository.listing(lost)["harness/rules/b.md"]
+    repository.drop_candidate("default", 1)
+    repository.collect([base, unnamed])
+    with pytest.raises(NotFound):
+        repository.blob(blob)
+    for release in (base, kept, unnamed):
+        assert repository.files(release)
+    assert git("for-each-ref", "refs/reef/held") == "" and "missing" not in git("fsck")
+
+
+def test_collecting_spares_a_commit_whose_ref_is_about_to_be_written(repository: Repository) -> None:
+    base = repository.commit({"harness/rules/a.md": b"a"}, {"number": 1})
+    repository.collect([])
+    repository.advance("default", base, None)
+    assert repository.files(base) == {"harness/rules/a.md": b"a"}
+
+
+def test_what_is_packed_is_read_without_a_process_and_what_is_not_what_its_name_says_is_refused(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = repository.commit({"harness/rules/a.md": b"a" * 500}, {"number": 1})
+    repository.advance("default", base, None)
+    repository.collect([base])
+    assert not list((repository.path / "objects").glob("[0-9a-f][0-9a-f]/*"))
+    monkeypatch.setenv("PATH", "")
+    assert repository.files(base) == {"harness/rules/a.md": b"a" * 500}

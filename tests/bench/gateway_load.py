@@ -91,7 +91,8 @@ def cpu_until_idle(pid: int) -> float:
     return cpu_seconds(pid) - start
 
 
-def _words(source: random.Random, size: int) -> bytes:
+def words(source: random.Random, size: int) -> bytes:
+    """Letters and blanks, which no two calls share."""
     return source.randbytes(size).translate(_LETTERS)
 
 
@@ -100,7 +101,7 @@ def _message(number: int, text: bytes) -> bytes:
 
 
 _PREFIX = b"".join(
-    _message(number, _words(random.Random(number), BODY_BYTES)) + b"," for number in range(PREFIX_MESSAGES)
+    _message(number, words(random.Random(number), BODY_BYTES)) + b"," for number in range(PREFIX_MESSAGES)
 )
 
 
@@ -108,7 +109,7 @@ def request_bytes(target: Target, stream: bool, agent: bool, source: random.Rand
     """A request with 4 KB that no other has; an agent's begins with 200 KB that all of a run share."""
     front = b'{"model":"m","stream":%b,"messages":[' % (b"true" if stream else b"false")
     last = _message(PREFIX_MESSAGES, b"")
-    text = _words(source, BODY_BYTES - len(front) - len(last) - 2)
+    text = words(source, BODY_BYTES - len(front) - len(last) - 2)
     body = front + (_PREFIX if agent else b"") + _message(PREFIX_MESSAGES, text) + b"]}"
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {urlsplit(target.url).netloc}\r\n{target.headers}"
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -141,7 +141,12 @@ class Samples:
             "status": "completed",
             "content": [text],
         }
-        reasoning: dict[str, Any] = {"type": "reasoning", "id": self._id("rs_"), "summary": [], "encrypted_content": None}
+        reasoning: dict[str, Any] = {
+            "type": "reasoning",
+            "id": self._id("rs_"),
+            "summary": [],
+            "encrypted_content": None,
+        }
         yield [reasoning, said, call]
         yield {"type": "function_call_output", "call_id": self._id("call_"), "output": self._result()}
         yield {"type": "message", "role": "user", "content": [{"type": "input_text", "text": self._words()}]}

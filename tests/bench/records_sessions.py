@@ -26,7 +26,6 @@ import zstandard
 Json = dict[str, Any]
 
 DIALECTS = ("chat", "messages", "responses")
-ROUTES = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
 SYSTEM_BYTES = 24_000
 TOOLS = 20
 TOOL_BYTES = 1_800
@@ -39,6 +38,7 @@ IMAGE_BYTES = 750_000
 IMAGE_AT = 5
 """The turn whose tool result is the image."""
 _CACHED = {"cache_control": {"type": "ephemeral"}}
+_PROSE = "\n".join(topics[name] for name in sorted(topics))
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,19 @@ def dumped(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def prose(chance: random.Random, size: int) -> str:
+    """So many characters of English."""
+    at = chance.randrange(len(_PROSE) - size)
+    return _PROSE[at : at + size]
+
+
 class _Source:
     """Text, code, names and ids."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.text = "\n".join(topics[name] for name in sorted(topics))
         self.files = [inspect.getsource(module) for module in (argparse, datetime, difflib, pathlib, tarfile, typing)]
-        self.names = sorted({word for word in self.text.split() if word.isalpha() and word.islower() and len(word) > 5})
+        self.names = sorted({word for word in _PROSE.split() if word.isalpha() and word.islower() and len(word) > 5})
 
     def name(self) -> str:
         return self.chance.choice(self.names)
@@ -115,10 +120,12 @@ class _Source:
         return prefix + self.chance.randbytes(12).hex()
 
     def prose(self, size: int) -> str:
-        return self._piece(self.text, size)
+        return prose(self.chance, size)
 
     def code(self, size: int) -> str:
-        return self._piece(self.chance.choice(self.files), size)
+        text = self.chance.choice(self.files)
+        at = self.chance.randrange(len(text) - size)
+        return text[at : at + size]
 
     def noise(self, size: int) -> str:
         return base64.b64encode(self.chance.randbytes(size)).decode()
@@ -128,10 +135,6 @@ class _Source:
         names = [self.name() for _ in range(6)]
         fields = {name: {"type": "string", "description": self.prose(TOOL_BYTES // 12)} for name in names}
         return self.name(), self.prose(TOOL_BYTES // 3), {"type": "object", "properties": fields, "required": names[:2]}
-
-    def _piece(self, text: str, size: int) -> str:
-        at = self.chance.randrange(len(text) - size)
-        return text[at : at + size]
 
 
 class _Chat:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
 
-from tests.http.running import Home, chat
+from reef.records.forget import write_down
+from reef.records.writer import Writer
+from tests.http.running import Home, chat, wait_for
+from tests.unit.records.calling import recorded
 
 
 def lines(reply: httpx.Response) -> list[dict[str, Any]]:
@@ -95,3 +102,31 @@ def test_an_agents_session_cannot_forget(home: Home, session_token: str) -> None
         env=inside, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 5 and home.person.get(f"/reef/records/{receipt}").status_code == 200
+
+
+def test_a_forgetting_that_a_killed_daemon_left_is_finished_by_the_next_start(new_home: Callable[..., Home]) -> None:
+    home = new_home().start()
+    receipts = [called(home, f"Elm Street {number}") for number in range(3)]
+    home.stop(signal.SIGKILL)
+    writer = Writer(home.paths.database)
+    plan = {"receipts": receipts, "sessions": [], "reports": [], "asks": [], "steps": [], "tasks": [], "versions": []}
+    writer.submit(partial(write_down, plan=plan | {"keep": []})).result(30)
+    writer.close()
+    home.start()
+    person = home.person
+    wait_for(lambda: person.get("/reef/status").json()["records"]["pruned"]["forgotten"] == 3)
+    assert [person.get(f"/reef/records/{receipt}").status_code for receipt in receipts] == [404] * 3
+
+
+def test_bodies_over_the_limit_are_pruned_without_being_asked(new_home: Callable[..., Home]) -> None:
+    home = new_home()
+    home.paths.make()
+    writer = Writer(home.paths.database)
+    receipts = [recorded(writer, b"{}", os.urandom(200_000)) for _ in range(5)]
+    writer.close()
+    home.start(["records.max-bytes", "500000"])
+    person = home.person
+    wait_for(lambda: person.get("/reef/status").json()["records"]["pruned"]["records"] >= 3)
+    pruned = [bool(person.get(f"/reef/records/{receipt}").json()["pruned_at"]) for receipt in receipts]
+    assert pruned == [True, True, True, False, False]
+    assert "bodies of 3 pruned" in reef(home, "status").stdout

@@ -18,6 +18,7 @@ from reef import config
 from reef.daemon.logs import LIMIT_BYTES
 from reef.errors import ReefError
 from reef.paths import Paths
+from reef.records import totals
 from reef.records.archive import Tell, run
 from reef.records.schema import open_readonly
 from reef.records.swap import KEPT
@@ -70,7 +71,10 @@ def _store(paths: Paths) -> Iterator[Share]:
         limit = None
     held = _rows(paths.database) if whole else {}
     if held:
-        yield Share("bodies", held["bodies"], limit, "requests and replies, each part once, compressed", path)
+        pruned = held.pop("pruned")
+        about = "requests and replies, each part once, compressed"
+        about += f"; those of {pruned:,} records are pruned" if pruned else ""
+        yield Share("bodies", held["bodies"], limit, about, path)
         yield Share("index", held["index"], None, "what search looks in", path)
         yield Share("events", held["events"], None, "what happened, for 30 days", path)
         yield Share("unused", held["unused"], None, "pages that new rows will take", path)
@@ -81,7 +85,7 @@ def _store(paths: Paths) -> Iterator[Share]:
 
 
 def _rows(path: Path) -> dict[str, int]:
-    """Bytes in the store by what they are; empty where the store cannot be read, which `reef doctor` tells."""
+    """Bytes in the store by what they are, and how many records are `pruned`; empty where it cannot be read."""
     try:
         connection = open_readonly(path, older=True)
     except ReefError:
@@ -95,12 +99,20 @@ def _rows(path: Path) -> dict[str, int]:
                 f"SELECT sum({_ROW_BYTES} + length(at) + length(kind) + length(ids_json)"
                 " + coalesce(length(scenario), 0)) FROM events",
             ),
+            "pruned": _pruned(connection),
             "unused": _one(connection, "PRAGMA freelist_count") * _one(connection, "PRAGMA page_size"),
         }
     except sqlite3.DatabaseError:
         return {}
     finally:
         connection.close()
+
+
+def _pruned(connection: sqlite3.Connection) -> int:
+    """How many records have lost their bodies to the limit; a store that waits for its migration cannot say."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'totals'").fetchone():
+        return 0
+    return totals.read(connection).get(totals.PRUNED_RECORDS, 0)
 
 
 def _index(connection: sqlite3.Connection) -> int:

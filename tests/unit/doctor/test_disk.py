@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reef.doctor.disk import shares
 from reef.paths import Paths
+from reef.records import totals
 from reef.records.writer import Writer
 from tests.unit.records.calling import recorded
 
@@ -52,3 +53,11 @@ def test_a_store_that_cannot_be_read_is_still_counted(paths: Paths) -> None:
 
 def test_an_empty_home_takes_nothing(paths: Paths) -> None:
     assert sum(share.size for share in shares(paths)) == 0
+
+
+def test_how_many_records_lost_their_bodies_to_the_limit_is_said(paths: Paths) -> None:
+    writer = Writer(paths.database)
+    writer.submit(lambda conn: totals.add(conn, totals.PRUNED_RECORDS, 1200)).result(30)
+    writer.close()
+    about = next(share.about for share in shares(paths) if share.name == "bodies")
+    assert about.endswith("those of 1,200 records are pruned")

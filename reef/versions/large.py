@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from reef.errors import NotFound
@@ -17,6 +18,7 @@ PATTERNS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt")
 ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in PATTERNS).encode()
 """What `.gitattributes` of every version holds."""
 
+_OID = re.compile(r"[0-9a-f]{64}\Z")
 _POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]+)\n\Z")
 
 
@@ -37,7 +39,14 @@ def store(repository: Path, content: bytes) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(target)
-    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n".encode()
+    return _pointer(oid, len(content))
+
+
+def drop_unnamed(repository: Path, is_there: Callable[[bytes], bool]) -> None:
+    """Remove the files whose pointer git does not hold any more; `is_there` says whether it holds a file's text."""
+    for file in (repository / "lfs" / "objects").glob("[0-9a-f][0-9a-f]/[0-9a-f][0-9a-f]/*"):
+        if _OID.match(file.name) and not is_there(_pointer(file.name, file.stat().st_size)):
+            file.unlink()
 
 
 def locate(repository: Path, pointer: bytes) -> Path:
@@ -49,6 +58,10 @@ def locate(repository: Path, pointer: bytes) -> Path:
     if not target.is_file():
         raise NotFound(f"the large file {match.group(1).decode()[:12]}… is no longer on this disk")
     return target
+
+
+def _pointer(oid: str, size: int) -> bytes:
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n".encode()
 
 
 def _place(repository: Path, oid: str) -> Path:

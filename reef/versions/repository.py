@@ -217,9 +217,10 @@ class Repository:
                 self._git.run("update-ref", "--no-deref", "-d", ref)
 
     def collect(self, releases: Iterable[str]) -> None:
-        """Remove every object that nothing reaches: `git gc --prune=now`. `releases` stay, named by a ref or not.
+        """Remove every object that nothing reaches: `git gc --prune=now`, and the large files that went with them.
 
-        So do commits that were made a moment ago and whose ref is about to be written.
+        `releases` stay, named by a ref or not. So do commits that were made a moment ago and whose ref is about to be
+        written.
         """
         with self._guard:
             made = time.monotonic() - _FRESH_S
@@ -235,6 +236,8 @@ class Repository:
                 for ref in refs:
                     self._git.run("update-ref", "--no-deref", "-d", ref)
                 self._objects = self._packs = None
+            # Only after a collection that went well: a damaged repository would hold less than it should.
+            large.drop_unnamed(self.path, self._holds)
 
     def close(self) -> None:
         """Let go of what is held open."""
@@ -248,6 +251,10 @@ class Repository:
             locks.clear(self.path, (ref,), self._lock_wait_s, self._say)
             self._git.run("update-ref", "--no-deref", ref, release_id, *([] if expected is None else [expected]))
             self._fresh.pop(release_id, None)
+
+    def _holds(self, blob: bytes) -> bool:
+        sha = hashlib.sha1(b"blob %d\0%s" % (len(blob), blob), usedforsecurity=False).hexdigest()
+        return self._loose(sha).is_file() or self._packed(sha, b"blob") is not None
 
     def _is_commit(self, name: str) -> bool:
         try:

@@ -388,6 +388,21 @@ def test_collecting_removes_what_nothing_names_and_keeps_every_release(
     assert git("for-each-ref", "refs/reef/held") == "" and "missing" not in git("fsck")
 
 
+def test_collecting_removes_large_files_that_no_version_holds(repository: Repository) -> None:
+    base = repository.commit({"weights/adapter_model.safetensors": b"kept" * 100}, {"number": 1})
+    repository.advance("default", base, None)
+    lost = repository.commit({"weights/adapter_model.safetensors": b"rejected" * 100}, {"candidate": True}, base)
+    repository.keep_candidate("default", 1, lost)
+    pointers = [repository.files(release)["weights/adapter_model.safetensors"] for release in (base, lost)]
+    repository.collect([base])
+    assert [large.locate(repository.path, pointer).stat().st_size for pointer in pointers] == [400, 800]
+    repository.drop_candidate("default", 1)
+    repository.collect([base])
+    assert large.locate(repository.path, pointers[0]).read_bytes() == b"kept" * 100
+    with pytest.raises(NotFound):
+        large.locate(repository.path, pointers[1])
+
+
 def test_collecting_spares_a_commit_whose_ref_is_about_to_be_written(repository: Repository) -> None:
     base = repository.commit({"harness/rules/a.md": b"a"}, {"number": 1})
     repository.collect([])

@@ -49,8 +49,10 @@ class Filter:
         """SQL conditions on `records`, and the values in them. Raises InvalidInput."""
         where: list[str] = []
         values: list[Any] = []
+        # Where something rarer is asked for, its index is the way in: `+` keeps SQLite from the wider ones.
+        plus = "+" if self.session is not None or self.model or self.score or self.failed or self.cut else ""
         if self.scenario is not None:
-            where.append("records.scenario = ?")
+            where.append(f"{plus}records.scenario = ?")
             values.append(self.scenario)
         if self.session is not None:
             keys = session_keys(conn, self.session)
@@ -61,7 +63,7 @@ class Filter:
         if self.score:
             where.append(_score(self.score, values))
         if self.since:
-            where.append(_SINCE)
+            where.append(plus + _SINCE)
             values += [moment(self.since)] * 2
         where += [_FAILED] * self.failed + [_CUT] * self.cut
         if self.text:

@@ -13,9 +13,10 @@ from reef.records.lists import clause
 
 Row = dict[str, Any]
 _OF = "records.session = ? AND records.scenario = ? COLLATE NOCASE"
-_UNOPENED = """SELECT session, scenario FROM records WHERE session IS NOT NULL{more} AND NOT EXISTS (
- SELECT 1 FROM sessions WHERE sessions.key = records.session AND sessions.scenario = records.scenario COLLATE NOCASE)
- GROUP BY session, scenario ORDER BY min(sequence) DESC LIMIT ?"""
+_UNOPENED = """SELECT session, scenario FROM (SELECT session, scenario, min(sequence) AS first FROM records
+ WHERE session IS NOT NULL GROUP BY session, scenario) AS known{more} AND NOT EXISTS (
+ SELECT 1 FROM sessions WHERE sessions.key = known.session AND sessions.scenario = known.scenario COLLATE NOCASE)
+ ORDER BY first DESC LIMIT ?"""
 _ENDS = f"SELECT min(sequence), max(sequence) FROM records WHERE {_OF}"
 
 
@@ -97,7 +98,7 @@ def with_calls(conn: sqlite3.Connection, row: Row) -> Row:
 
 
 def _unopened(conn: sqlite3.Connection, scenario: str | None, limit: int) -> list[Row]:
-    more, values = ("", ()) if scenario is None else (" AND scenario = ?", (scenario,))
+    more, values = (" WHERE 1", ()) if scenario is None else (" WHERE scenario = ?", (scenario,))
     rows = conn.execute(_UNOPENED.format(more=more), (*values, limit)).fetchall()
     return [_of_calls(conn, *row) for row in rows]
 

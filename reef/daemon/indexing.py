@@ -73,6 +73,10 @@ class Indexing:
                 log.warning("the search index waits: %s", error)
                 self._news.set()
                 self._stop.wait(_RETRY_S)
+            except Exception:
+                # The edge of the thread: a fault of reef's own is told, and tried again with the next commit.
+                log.exception("the search index failed")
+                self._stop.wait(_RETRY_S)
 
     def _fill(self) -> None:
         """Index everything that has settled."""

@@ -40,7 +40,7 @@ async def search_records(request: web.Request) -> web.Response:
     limit = whole_number(query.get("limit"), "limit", 20, 1, _MOST) or 20
     before = whole_number(query.get("before"), "before")
     wanted, typed = _wanted(request), query.get("q") or ""
-    return json_reply(await house.reading(lambda reader: reader.search(typed, limit, before, **wanted)))
+    return json_reply(await house.reading.apart(lambda reader: reader.search(typed, limit, before, **wanted)))
 
 
 def _wanted(request: web.Request) -> Json:

@@ -38,7 +38,7 @@ async def list_sessions(request: web.Request) -> web.Response:
 async def show_session(request: web.Request) -> web.Response:
     """`GET /reef/sessions/{id}`: the session of that id or key as one conversation."""
     name, scenario = request.match_info["id"], scenario_filter(request)
-    return json_reply(await house_of(request).reading(lambda reader: reader.talk(name, scenario)))
+    return json_reply(await house_of(request).reading.apart(lambda reader: reader.talk(name, scenario)))
 
 
 async def open_session(request: web.Request) -> web.Response:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,3 +96,32 @@ def test_it_ends_at_once_when_the_daemon_does(writer: Writer) -> None:
     begun = time.monotonic()
     working.stop()
     assert time.monotonic() - begun < 1
+
+
+def test_a_fault_of_the_pass_is_told_and_the_next_commit_tries_again(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(indexing, "SETTLE_S", 0.0)
+    monkeypatch.setattr(indexing, "_RETRY_S", 0.0)
+    failing = iter([ZeroDivisionError("odd")])
+    slice = Indexing._slice
+
+    def fail_once(self: Indexing, conn: Any, due: Any) -> float:
+        for error in failing:
+            raise error
+        return slice(self, conn, due)
+
+    monkeypatch.setattr(Indexing, "_slice", fail_once)
+    reader = Reader(writer.path)
+    working = Indexing(writer, writer.path)
+    working.start()
+    recorded(writer, asking("apples"), saying("yes"))
+    deadline = time.monotonic() + 30
+    while "the search index failed" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    recorded(writer, asking("plums"), saying("yes"))
+    pending_ends(reader)
+    working.stop()
+    assert (found(reader, "apples"), found(reader, "plums")) == ([1], [2])
+    reader.close()

@@ -26,7 +26,8 @@ TRIES_S = 30.0
 HELD = 3
 """Exit status when it never was."""
 
-_AT_ONCE = 64
+_AT_ONCE = 96
+_PAUSE_S = 0.03
 _WINDOW = 256
 _TREE = frozenset({2, 5, 10, 13})
 _IN_TREE = frozenset({1, 5})
@@ -158,7 +159,10 @@ def main(path: Path) -> int:
     try:
         for start in range(0, len(numbers), _AT_ONCE):
             _maps.clear()
+            began = time.monotonic()
             clear(path, numbers[start : start + _AT_ONCE], handle)
+            # A writer that found the store locked looks again after some milliseconds, and must find it free then.
+            time.sleep(max(_PAUSE_S, time.monotonic() - began))
     except NeverAlone:
         return HELD
     sys.stdout.write(f"{len(numbers)}\n")

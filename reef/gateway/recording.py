@@ -182,7 +182,9 @@ class Recording:
             # The row is not being written yet: it will be written with its end.
             return self._opened
         try:
-            future = self._writer.begin(_Written(self, end), size=_size(end.response) + _size(end.raw))
+            # A call whose row is lost was counted with it, and is one loss and not two.
+            size = _size(end.response) + _size(end.raw)
+            future = self._writer.begin(_Written(self, end), size=size, essential=_succeeded(self._opened))
         except ReefError:
             self._lose()
             return None
@@ -208,7 +210,7 @@ class Recording:
             await self._patience.settled.done(settling)
         if not settling.done():
             self.let_go(settling)
-        return settling.done() and not settling.cancelled() and settling.exception() is None
+        return _succeeded(settling)
 
     def _queue_row(self) -> None:
         if self._grace is not None:
@@ -282,6 +284,10 @@ class _Written(Grouped):
 
 def _size(body: bytes | Body | None) -> int:
     return 0 if body is None else len(body) if isinstance(body, bytes) else body.prepared.size
+
+
+def _succeeded(future: asyncio.Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 def _looked_at(future: asyncio.Future[Any]) -> None:

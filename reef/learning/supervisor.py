@@ -42,7 +42,8 @@ class Supervisor:
 
         Returns (scenario, step) of every step that was marked failed.
         """
-        broken = await self._home.writer.write(ledger.settle_broken_off)
+        # Tried again until the store can be written: a failure loses nothing.
+        broken = await self._home.writer.write(ledger.settle_broken_off, essential=False)
         for scenario, step in broken:
             await asyncio.to_thread(sweep, self._home.paths.steps / scenario / str(step))
         waiting = await self._home.writer.write(ledger.waiting)

@@ -29,8 +29,11 @@ log = logging.getLogger("reef.versions")
 class Writer(Protocol):
     """The one writer of the database."""
 
-    async def write(self, op: Callable[[sqlite3.Connection], T], /) -> T:
-        """Run `op` in a transaction of its own and return what it returned, after the commit."""
+    async def write(self, op: Callable[[sqlite3.Connection], T], /, *, essential: bool = True) -> T:
+        """Run `op` in a transaction of its own and return what it returned, after the commit.
+
+        `essential=False` is for what loses nothing when it cannot be written.
+        """
         ...
 
 
@@ -131,7 +134,8 @@ class Publisher:
     async def recover(self) -> list[str]:
         """Finish every row that is still `publishing`; returns one sentence a row. Called once, at start."""
         done = []
-        for row in await self._writer.write(catalog.unfinished):
+        # Only a question, which is asked again until the store answers: a failure loses nothing.
+        for row in await self._writer.write(catalog.unfinished, essential=False):
             async with self._turn(row.scenario):
                 try:
                     settled = await self._finish(row)

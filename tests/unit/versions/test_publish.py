@@ -224,7 +224,7 @@ class StopsAt:
         self._writer = writer
         self._left = at
 
-    async def write(self, op: Callable[[sqlite3.Connection], T]) -> T:
+    async def write(self, op: Callable[[sqlite3.Connection], T], *, essential: bool = True) -> T:
         if self._left == 0:
             raise StopsAt.Gone
         self._left -= 1

@@ -169,6 +169,15 @@ class Writer:
                 with self._lock:
                     self._waiting_bytes -= sum(item.size for item in group)
                 self._resolve(group)
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection and leave one file: a reader that closes later could not bring the rest into it."""
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            # Nothing is lost: whoever opens the store next finds it beside the file.
+            log.info("the write-ahead log stays: %s", error)
         self._connection.close()
 
     def _next_group(self) -> tuple[list[_Item], bool]:

@@ -167,24 +167,6 @@ def test_turns_behind_an_image_cost_no_more_than_those_before_it(conn: sqlite3.C
     assert max(grown[10:]) < 1.2 * max(grown[2:9])
 
 
-def test_forty_turns_that_repeat_an_image_take_less_than_three_megabytes_and_are_all_exact(store: Path) -> None:
-    conn = open_store(store)
-    image = base64.b64encode(os.urandom(750_000)).decode()
-    content = [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": {"url": f"data:{image}"}}]
-    messages: list[dict[str, object]] = [{"role": "user", "content": content}]
-    sent = []
-    for turn in range(40):
-        messages.append({"role": "assistant", "content": f"answer {turn} " * 40})
-        messages.append({"role": "user", "content": f"question {turn} " * 40})
-        body = json.dumps({"model": "m", "messages": messages}).encode()
-        sent.append((body, put(conn, prepare(body))))
-    assert all(get_body(conn, place) == body for body, place in sent)
-    conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    conn.close()
-    assert sum(len(body) for body, _ in sent) > 40_000_000
-    assert store.stat().st_size < 3_000_000
-
-
 def test_a_conversation_that_branches_shares_what_came_before(conn: sqlite3.Connection) -> None:
     talk = [{"content": f"{n} " * 500} for n in range(30)]
     one = json.dumps({"messages": [*talk, {"content": "left " * 300}]}).encode()

@@ -63,6 +63,16 @@ def test_a_group_waits_a_moment_for_more_only_behind_one_of_several(
     assert len(commits) == 1
 
 
+def test_closing_leaves_one_file_although_a_reader_is_open(store: Path, writer: Writer, reader: Reader) -> None:
+    recorded(writer)
+    assert reader.counts()["records"]["count"] == 1
+    log = store.with_name(store.name + "-wal")
+    assert log.stat().st_size
+    writer.close()
+    assert not log.exists() or not log.stat().st_size
+    assert reader.counts()["records"]["count"] == 1
+
+
 def test_a_group_waits_for_nobody_when_as_many_are_there_as_before(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

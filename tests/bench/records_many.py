@@ -55,6 +55,7 @@ def measure_waits(path: Path, receipts: list[str], repeat: int) -> list[Wait]:
     found = []
     with closing(Reader(path)) as reader:
         newest = int(reader.records(limit=1)[0]["sequence"])
+        middle = str(reader.record(receipts[len(receipts) // 2])["started_at"])
         words = sorted({word for word in prose(chance, 20_000).split() if word.isalpha() and len(word) > 6})
         asked: list[tuple[str, str, Callable[[], object]]] = [
             ("list", "newest", lambda: reader.records(limit=PAGE)),
@@ -62,7 +63,7 @@ def measure_waits(path: Path, receipts: list[str], repeat: int) -> list[Wait]:
             ("list", "a session", lambda: reader.records(limit=PAGE, session=f"session-{chance.randrange(SESSIONS)}")),
             ("list", "a model", lambda: reader.records(limit=PAGE, model=chance.choice(MODELS))),
             ("list", "failed", lambda: reader.records(limit=PAGE, failed=True)),
-            ("list", "the last day", lambda: reader.records(limit=PAGE, since="1d")),
+            ("list", "since a time", lambda: reader.records(limit=PAGE, since=middle)),
             ("search", "a word", lambda: reader.search(chance.choice(words))),
             ("search", "two words", lambda: reader.search(" ".join(chance.sample(words, 2)))),
             ("search", "a rare word", lambda: reader.search(f"number{chance.randrange(newest)}")),

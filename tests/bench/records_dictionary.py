@@ -23,7 +23,7 @@ _PROSE = ("README.md", "reef/help/*.md", "recipes/*/*.md", "recipes/*/*/*.md", "
 _CODE = ("reef/*/*.py", "recipes/*/*.py", "adapters/*/*.py", "adapters/*/*.ts", "install.sh", "pyproject.toml")
 _PATHS = ("src/app/main.py", "README.md", "tests/test_store.py", "lib/index.ts", "package.json", "docs/usage.md")
 _COMMANDS = (
-    "pytest -q -x tests", "git status --short", "git diff HEAD~1", "ls -la", "npm test", "grep -rn TODO src",
+    "pytest -q -x tests", "git status --short", "git diff HEAD~1", "ls -la", "npm test", "grep -rn deprecated src",
     "cat package.json | head -50", "cargo build 2>&1 | tail -20", "python -m pip install -e .", "sed -n 1,80p main.go",
 )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Samples:
         calls: list[tuple[str, dict[str, Any]]] = [
             ("bash", {"command": self.chance.choice(_COMMANDS), "timeout": 120}),
             ("read", {"path": path, "offset": self.chance.randrange(900), "limit": 200}),
-            ("Read", {"file_path": f"/home/user/project/{path}"}),
+            ("Read", {"file_path": f"/workspace/project/{path}"}),
             ("Edit", {"file_path": path, "old_string": self._piece(self.code, 40, 300), "new_string": "return None\n"}),
             ("edit", {"path": path, "oldText": self._piece(self.code, 40, 300), "newText": "pass\n"}),
             ("write", {"path": path, "content": self._piece(self.code, 100, 800)}),

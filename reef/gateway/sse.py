@@ -122,9 +122,13 @@ class EndWatch:
             return b"", self._end(piece)
         between = not self._inside and not self._undecided
         clean = between and piece.startswith((b"data: ", b"event: ")) and piece.endswith(b"\n\n")
-        if clean and not any(token in piece for token in self._tokens):
-            return piece, b""
-        return self._look(piece)
+        if not clean:
+            return self._look(piece)
+        # Every event of every stream comes by here.
+        for token in self._tokens:
+            if token in piece:
+                return self._look(piece)
+        return piece, b""
 
     def finish(self) -> tuple[bytes, bytes]:
         """The same for the end of the stream: whatever was held back goes out."""

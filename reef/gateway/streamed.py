@@ -97,6 +97,9 @@ async def _read(
                 continue
             held = None
             await delivery.begin(reply.status, found)
+        if bridge is None and len(piece) <= _TURN_BYTES:
+            await _pass_on(delivery, copy, piece, None)
+            continue
         for part in _turns(piece):
             await _pass_on(delivery, copy, part if bridge is None else bridge.feed(part), bridge)
             if bridge is not None and bridge.over:
@@ -131,9 +134,14 @@ def _turns(piece: bytes) -> Iterator[bytes]:
 
 
 async def _pass_on(delivery: Delivery, copy: StreamCopy, piece: bytes, bridge: Bridge | None) -> None:
-    if piece:
-        copy.take(piece)
-        await _write(delivery, copy, bridge, *copy.watch.feed(piece))
+    if not piece:
+        return
+    copy.take(piece)
+    passing, ending = copy.watch.feed(piece)
+    if ending:
+        await _write(delivery, copy, bridge, passing, ending)
+    elif passing:
+        await delivery.write(passing)
 
 
 async def _write(delivery: Delivery, copy: StreamCopy, bridge: Bridge | None, passing: bytes, ending: bytes) -> None:

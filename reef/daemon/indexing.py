@@ -1,8 +1,9 @@
 """The background pass that fills the search index: soon when nothing else is to do, hardly noticed when something is.
 
 A thread of its own reads what records say; the one writer gets it in slices so small that a call's row behind one waits
-for some milliseconds. While calls come in, the pass rests nine times as long as it and its slices took processor time;
-without calls, as long again.
+for some milliseconds. While calls come in one behind the other, the pass waits for a gap between them; when there is
+none for long, it goes on and rests nine times as long as it and its slices took processor time. Without calls it rests
+as long again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ SHARE_UNDER_LOAD = 0.1
 SHARE_ALONE = 0.5
 SETTLE_S = 1.0
 """Time that records have to settle in after a commit, before the pass looks at them."""
+GAP_S = 0.25
+GIVE_WAY_S = 10.0
+"""How long it waits for a gap of `GAP_S` without a call."""
 SLICE_CHARS = 64 * 1024
 SLICE_RECORDS = 16
 SLICE_S = 0.02
@@ -86,6 +90,7 @@ class Indexing:
         try:
             if not search.ready(conn):
                 self._writer.submit(search.begin_anew, essential=False).result()
+            self._give_way(conn)
             while not self._stop.is_set() and (due := search.next_records(conn, SLICE_RECORDS)):
                 used = self._slice(conn, due)
                 self.cpu_s += used
@@ -96,9 +101,17 @@ class Indexing:
         finally:
             conn.close()
 
+    def _give_way(self, conn: sqlite3.Connection) -> None:
+        """Wait for a gap between calls."""
+        until = time.monotonic() + GIVE_WAY_S
+        last = None
+        while last != (last := _last_event(conn)) and time.monotonic() < until:
+            if self._stop.wait(GAP_S):
+                return
+
     def _slice(self, conn: sqlite3.Connection, due: Sequence[int]) -> float:
-        """Index some of these records; returns the processor time that it took."""
-        begun = time.thread_time()
+        """Index some of these records; returns the processor time that it took, with what the writer did meanwhile."""
+        begun, written = time.thread_time(), self._writer.cpu_s
         found: list[Extracted] = []
         size = 0
         for sequence in due:
@@ -107,25 +120,11 @@ class Indexing:
             size += search.size_of_news(conn, record)
             if size >= SLICE_CHARS or time.thread_time() - begun >= SLICE_S:
                 break
-        used = time.thread_time() - begun
-        used += self._writer.submit(lambda writing: _timed(writing, found), essential=False).result()
+        self._writer.submit(lambda writing: search.index(writing, found), essential=False).result()
         for _ in range(MERGES):
-            more, took = self._writer.submit(_merge, essential=False).result()
-            used += took
-            if not more:
+            if not self._writer.submit(lambda writing: search.merge(writing, MERGED_PAGES), essential=False).result():
                 break
-        return used
-
-
-def _timed(conn: sqlite3.Connection, found: Sequence[Extracted]) -> float:
-    begun = time.thread_time()
-    search.index(conn, found)
-    return time.thread_time() - begun
-
-
-def _merge(conn: sqlite3.Connection) -> tuple[bool, float]:
-    begun = time.thread_time()
-    return search.merge(conn, MERGED_PAGES), time.thread_time() - begun
+        return time.thread_time() - begun + self._writer.cpu_s - written
 
 
 def _extracted(conn: sqlite3.Connection, sequence: int) -> Extracted:

@@ -90,6 +90,8 @@ class Writer:
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._waiting_bytes = 0
+        self.cpu_s = 0.0
+        """Processor time that the thread has taken, up to the last operation whose future is done."""
         self._closed = False
         self._last_group = 0
         self._lost = 0
@@ -166,6 +168,7 @@ class Writer:
                     log.exception("the writer failed")
                     self._roll_back()
                     self._fail(group, error)
+                self.cpu_s = time.thread_time()
                 with self._lock:
                     self._waiting_bytes -= sum(item.size for item in group)
                 self._resolve(group)

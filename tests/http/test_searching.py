@@ -10,7 +10,9 @@ def test_what_was_said_is_found_within_seconds_and_the_status_says_what_is_not_y
     receipt = chat(home.nobody, "where is the [[say in the drawer]] corkscrew?", **scenario).headers[
         "x-reef-agent-record-id"
     ]
-    assert wait_for(lambda: home.nobody.get("/reef/status").json()["search"] == {"pending": 0, "cut": 0})
+    assert wait_for(lambda: home.nobody.get("/reef/status").json()["search"]["pending"] == 0)
+    state = home.nobody.get("/reef/status").json()["search"]
+    assert state["cut"] == 0 and state["cpu_s"] > 0
 
     def found(query: str) -> list[str]:
         answer = home.person.get(f"/reef/records/search?scenario=searched&{query}")

@@ -65,8 +65,25 @@ def test_a_damaged_record_does_not_stop_the_others(writer: Writer) -> None:
     reader.close()
 
 
+def test_it_waits_for_a_gap_between_calls_but_not_for_ever(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "SETTLE_S", 0.0)
+    monkeypatch.setattr(indexing, "GIVE_WAY_S", 1.0)
+    working = Indexing(writer, writer.path)
+    reader = Reader(writer.path)
+    recorded(writer, asking("apples"), saying("yes"))
+    working.start()
+    begun = time.monotonic()
+    while not found(reader, "apples"):
+        recorded(writer, asking("now"), saying("yes"))
+        assert time.monotonic() - begun < 30
+    assert time.monotonic() - begun >= 1.0
+    working.stop()
+    reader.close()
+
+
 def test_beside_calls_it_takes_at_most_a_tenth_of_a_core(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "SETTLE_S", 0.0)
+    monkeypatch.setattr(indexing, "GIVE_WAY_S", 0.0)
     for number in range(60):
         recorded(writer, asking(*(f"text {n} of {number} " * 40 for n in range(20))), saying("yes"))
     working = Indexing(writer, writer.path)

@@ -34,7 +34,7 @@ GROUP_OPERATIONS = 256
 GROUP_BYTES = 8 * 1024 * 1024
 GATHER_FROM = 5
 GATHER_S = 0.001
-"""How long a group waits for more when the one before it held at least `GATHER_FROM`, and more than are there already.
+"""How long a group waits for more when one shortly before it held at least `GATHER_FROM`, and more than are there now.
 Fewer commits, and less of two threads taking the interpreter from each other: under load a call waits no longer, as all
 of it gets done sooner."""
 BACKLOG_BYTES = 256 * 1024 * 1024
@@ -93,7 +93,7 @@ class Writer:
         self.cpu_s = 0.0
         """Processor time that the thread has taken, up to the last operation whose future is done."""
         self._closed = False
-        self._last_group = 0
+        self._large_group = 0
         self._lost = 0
         self._lost_told = 0
         self._failure: str | None = None
@@ -159,7 +159,7 @@ class Writer:
         end = False
         while not end:
             group, end = self._next_group()
-            self._last_group = len(group)
+            self._large_group = max(len(group), self._large_group - 1)
             if group:
                 try:
                     self._write_group(group)
@@ -188,7 +188,7 @@ class Writer:
         group: list[_Item] = []
         size = 0
         item = self._queue.get()
-        if item is not None and GATHER_FROM <= self._last_group > self._queue.qsize() + 1:
+        if item is not None and GATHER_FROM <= self._large_group > self._queue.qsize() + 1:
             time.sleep(GATHER_S)
         while item is not None:
             group.append(item)

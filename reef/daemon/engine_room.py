@@ -130,7 +130,7 @@ class EngineRoom:
             def write(conn: sqlite3.Connection) -> None:
                 rows.add_event(conn, events.ENGINE_CHANGED, None, {"engine": who}, health.state)
 
-            self._writer.submit(write)
+            self._writer.submit(write, essential=False)
 
         return changed
 

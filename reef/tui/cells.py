@@ -95,7 +95,8 @@ def wrap(text: str, columns: int) -> list[str]:
     if width(text) <= columns:
         return [text.rstrip()]
     indent = len(text) - len(text.lstrip(" "))
-    lead = " " * (indent if indent <= columns // 2 else 0)
+    # A wide character needs two columns behind it.
+    lead = " " * (indent if indent <= columns // 2 and columns - indent >= 2 else 0)
     lines: list[str] = []
     held, used = lead, len(lead)
     for word in words(text[indent:] if lead else text.lstrip(" ")):

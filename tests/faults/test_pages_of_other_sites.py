@@ -128,7 +128,7 @@ def test_only_a_configured_origin_gets_cross_origin_headers(new_home: Callable[.
     assert reply.status_code == 200
     assert reply.headers["access-control-allow-origin"] == "https://console.example"
     asked = home.http(origin="https://console.example").options("/reef/report")
-    assert (asked.status_code, asked.headers["access-control-allow-methods"]) == (204, "GET, POST, DELETE")
+    assert (asked.status_code, asked.headers["access-control-allow-methods"]) == (204, "GET, POST, PATCH, DELETE")
     assert home.http(origin="https://other.example").get("/reef/status").status_code == 403
 
 

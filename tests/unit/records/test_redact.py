@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import os
+import random
 import time
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def test_a_key_of_any_length_is_replaced_to_its_end() -> None:
 
 
 def test_a_large_image_is_searched_in_little_time() -> None:
-    body = base64.b64encode(os.urandom(12 * 1024 * 1024))
+    body = base64.b64encode(random.Random(1).randbytes(12 * 1024 * 1024))
     started = time.process_time()
     assert redact(body)[1] == 0
     assert time.process_time() - started < 3

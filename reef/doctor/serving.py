@@ -40,31 +40,34 @@ def check(paths: Paths) -> Iterator[Check]:
         yield Check("daemon", "bad", error.message, error.hint)
         return
     yield Check("daemon", "ok", f"reef {__version__} answers at {found['url']}, pid {found['pid']}")
-    yield losses(paths, status.get("records") or {})
+    yield losses(paths, status.get("records") or {}, str(status["started_at"]))
     yield upstream(status.get("engine") or {})
 
 
-def losses(paths: Paths, records: dict[str, Any] | None) -> Check:
-    """Calls that were answered and could not be recorded: those of this daemon, else those that the store tells of."""
+def losses(paths: Paths, records: dict[str, Any] | None, started_at: str | None = None) -> Check:
+    """Calls that were answered and could not be recorded: the running daemon's own count, and what the store tells of
+    those before it. The store counts what could not be written, which for one call may be two things.
+    """
     if records and records.get("failure"):
         sentence = f"calls are not recorded now: {records['failure']}"
         return Check("recording", "bad", sentence, f"df -h {paths.data}")
-    lost = max(int((records or {}).get("lost") or 0), _told(paths))
+    lost = int((records or {}).get("lost") or 0) + _told(paths, started_at)
     if lost:
         sentence = f"{counted(lost, 'call')} of the last {LATELY.days} days could not be recorded; recording goes on"
         return Check("recording", "warn", sentence, f"df -h {paths.data}; reef logs")
     return Check("recording", "ok", f"no call of the last {LATELY.days} days went unrecorded")
 
 
-def _told(paths: Paths) -> int:
+def _told(paths: Paths, before: str | None) -> int:
     try:
         connection = open_readonly(paths.database)
     except ReefError:
         # The check of the store says what is wrong with it.
         return 0
     asked = "SELECT coalesce(sum(json_extract(ids_json, '$.lost')), 0) FROM events WHERE kind = ? AND at >= ?"
+    asked += " AND (? IS NULL OR at < ?)"
     try:
-        return int(connection.execute(asked, (events.RECORDING_LOST, lately())).fetchone()[0])
+        return int(connection.execute(asked, (events.RECORDING_LOST, lately(), before, before)).fetchone()[0])
     except sqlite3.DatabaseError:
         # The same: a damaged page is named there.
         return 0

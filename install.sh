@@ -446,7 +446,7 @@ run_tests() {
     check "mypy" mypy --no-error-summary
     check "import contracts" lint-imports --no-logo
     # pytest's own last line is the last of a run that passes.
-    pytest -n 2 -q -m "$chosen" || BROKEN="$BROKEN pytest,"
+    pytest -n 3 -q -m "$chosen" || BROKEN="$BROKEN pytest,"
     [ -z "$BROKEN" ] || fail "failed:${BROKEN%,}" "PATH=$(short "$TESTS")/bin:\$PATH pytest --lf"
 }
 

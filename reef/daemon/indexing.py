@@ -38,6 +38,7 @@ MERGES = 32
 MERGED_PAGES = 16
 """The index is put in order after each slice: so often at most, so many pages at a time."""
 _RETRY_S = 5.0
+_CACHE_KIB = 256
 
 
 class Indexing:
@@ -88,6 +89,8 @@ class Indexing:
         """Index everything that has settled."""
         conn = open_readonly(self._database)
         try:
+            # Every page is read once.
+            conn.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
             if not search.ready(conn):
                 self._writer.submit(search.begin_anew, essential=False).result()
             self._give_way(conn)

@@ -12,8 +12,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-ROWS = 16
-"""Rows in one statement at most: SQLite before 3.32 takes 999 values, and the connection keeps one of each size."""
+ROWS = 8
+"""Rows in one statement at most: the connection keeps one of each size, and SQLite before 3.32 takes 999 values."""
 
 
 def insert(

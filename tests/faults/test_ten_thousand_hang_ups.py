@@ -63,9 +63,11 @@ def test_no_connection_no_record_and_no_memory_stays_behind(tmp_path: Path, upst
         assert made.status_code == 201, made.text
         statuses = asyncio.run(_calls(port, 0, FIRST))
         _assert_nothing_open(home, upstreams)
+        _assert_indexed(home)
         before = rss_mb(pid)
         statuses += asyncio.run(_calls(port, FIRST, CALLS))
         _assert_nothing_open(home, upstreams)
+        _assert_indexed(home)
         after = rss_mb(pid)
         print(f"RSS {before:.1f} MB after {FIRST} calls, {after:.1f} MB after {CALLS}; {dict(statuses)}")
         status = home.person.get("/reef/status").json()
@@ -77,6 +79,11 @@ def test_no_connection_no_record_and_no_memory_stays_behind(tmp_path: Path, upst
         wait_for(lambda: not _held(home, upstreams), _KEPT_S)
     finally:
         home.close()
+
+
+def _assert_indexed(home: Home) -> None:
+    """Wait until these calls can be searched for: that pass has memory of its own, and belongs to them."""
+    wait_for(lambda: home.person.get("/reef/status").json()["search"]["pending"] == 0, 120)
 
 
 def _assert_nothing_open(home: Home, upstreams: list[Upstream]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from reef.ids import from_blob
 from reef.records.choosing import Chosen, carry, users
-from reef.records.sweep import ROOTS, Bits, Turn, mark
+from reef.records.sweep import ROOTS, Bits, Turn, mark, reach
 
 Row = dict[str, Any]
 
@@ -104,19 +104,8 @@ def _reached(conn: sqlite3.Connection) -> tuple[set[int], set[int]]:
     """The parts and the nodes of the chosen records' bodies."""
     parts: set[int] = set()
     nodes: set[int] = set()
-    waiting: list[int] = []
     for roots in conn.execute(f"SELECT {', '.join(ROOTS)} FROM records WHERE sequence IN {_CHOSEN}").fetchall():
-        parts |= {number for number in roots[::2] if number is not None}
-        waiting += [number for number in roots[1::2] if number is not None]
-    while waiting:
-        node = waiting.pop()
-        if node in nodes:
-            continue
-        nodes.add(node)
-        row = conn.execute("SELECT previous, part, child FROM chains WHERE sequence = ?", (node,)).fetchone()
-        if row is not None:
-            waiting += [number for number in (row[0], row[2]) if number is not None]
-            parts |= {row[1]} - {None}
+        parts.update(reach(conn, roots, nodes))
     return parts, nodes
 
 

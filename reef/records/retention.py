@@ -24,7 +24,7 @@ from reef.ids import to_blob, utc_now
 from reef.records import shrink, totals
 from reef.records.forget import merge_index, take_bodies
 from reef.records.rows import add_event
-from reef.records.sweep import ROOTS, Bits, Turn, sweep
+from reef.records.sweep import ROOTS, Bits, Turn, reach, sweep
 from reef.records.writer import Writer
 
 Row = dict[str, Any]
@@ -183,23 +183,7 @@ def needed(sequences: Sequence[int], needs: Needs, conn: sqlite3.Connection) -> 
 
 def _size(conn: sqlite3.Connection, roots: Iterable[int | None], parts: Bits, nodes: Bits) -> int:
     """The stored bytes of a record's parts that were not counted before."""
-    size = 0
-    waiting = []
-    for place, number in enumerate(roots):
-        if number is not None and place % 2:
-            waiting.append(number)
-        elif number is not None:
-            size += _part_size(conn, number, parts)
-    while waiting:
-        node = waiting.pop()
-        if node in nodes:
-            continue
-        nodes.add(node)
-        row = conn.execute("SELECT previous, part, child FROM chains WHERE sequence = ?", (node,)).fetchone()
-        if row is not None:
-            waiting += [number for number in (row[0], row[2]) if number is not None]
-            size += _part_size(conn, row[1], parts) if row[1] is not None else 0
-    return size
+    return sum(_part_size(conn, part, parts) for part in reach(conn, roots, nodes))
 
 
 def _part_size(conn: sqlite3.Connection, part: int, parts: Bits) -> int:

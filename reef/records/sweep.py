@@ -176,25 +176,34 @@ def _mark_node(marks: Marks, previous: int | None, part: int | None, child: int 
         marks.parts.add(part)
 
 
-def _use(conn: sqlite3.Connection, marks: Marks, roots: Iterable[int | None]) -> None:
-    """Mark `roots` and all that they stand on, down to what is marked already."""
+def reach(conn: sqlite3.Connection, roots: Iterable[int | None], nodes: Bits | set[int]) -> Iterator[int]:
+    """The parts that `roots` stand on, some of them more than once; not what is below a node of `nodes`.
+
+    `roots` are as `ROOTS` names them. Every node that is come by is added to `nodes`.
+    """
     waiting = []
     for place, number in enumerate(roots):
         if number is not None and place % 2:
             waiting.append(number)
         elif number is not None:
-            marks.parts.add(number)
+            yield number
     while waiting:
         node = waiting.pop()
-        if node in marks.nodes:
+        if node in nodes:
             continue
         row = conn.execute(_NODE, (node,)).fetchone()
-        marks.nodes.add(node)
+        nodes.add(node)
         if row is not None:
             previous, part, child = row
             if part is not None:
-                marks.parts.add(part)
+                yield part
             waiting += [found for found in (previous, child) if found is not None]
+
+
+def _use(conn: sqlite3.Connection, marks: Marks, roots: Iterable[int | None]) -> None:
+    """Mark `roots` and all that they stand on, down to what is marked already."""
+    for part in reach(conn, roots, marks.nodes):
+        marks.parts.add(part)
 
 
 def _unused_nodes(conn: sqlite3.Connection, marks: Marks, turn: Turn) -> Iterator[tuple[int, int]]:

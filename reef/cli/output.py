@@ -114,6 +114,21 @@ def choose(question: str, count: int) -> int | None:
             return int(answer)
 
 
+def agree(question: str, yes: bool, paste: str, otherwise: str = "nothing was changed", why: str = "") -> None:
+    """Have the person's yes: given already, or asked for now. `paste` is the command that brings it along.
+
+    Raises UsageError where nobody can be asked (`why` goes before), Failed with `otherwise` for a no.
+    """
+    from reef.errors import Failed, UsageError
+
+    if yes:
+        return
+    if not can_ask():
+        raise UsageError(f"{why}this needs your yes, and there is no terminal to ask on", paste)
+    if not confirm(question):
+        raise Failed(otherwise, paste)
+
+
 def _prompt(question: str) -> str | None:
     _talk(question)
     answer = sys.stdin.readline()

@@ -76,7 +76,8 @@ def forget(
             (output.data if dry_run else output.say)(line)
         if dry_run:
             return
-        _agree(f"forget {counted(found['records'], 'record')} for good?", yes, "reef records forget … --yes")
+        asked = f"forget {counted(found['records'], 'record')} for good?"
+        output.agree(asked, yes, "reef records forget … --yes", "nothing was removed")
         _tell_forgotten(_forgotten(client, found["token"]), json)
 
 
@@ -94,10 +95,11 @@ def prune(
     """
     person_only("prune records")
     keep = _bytes(keep_bytes)
-    _agree(
+    output.agree(
         f"remove the oldest bodies until {size(keep)} of them are left?",
         yes,
         f"reef records prune --keep-bytes {keep_bytes} --yes",
+        "nothing was removed",
     )
     with daemon(Paths.from_environ()) as client:
         done = _followed(client.prune(keep), "pruned")
@@ -197,15 +199,6 @@ def _step(row: Json, look: Look) -> str:
     candidate = "with its candidate" if row["candidate"] else None
     named = f"{row['step']} of {look.line(row['scenario'])}"
     return look.joined(named, row["state"], look.line(row["summary"], 60), candidate)
-
-
-def _agree(question: str, yes: bool, paste: str) -> None:
-    if yes:
-        return
-    if not output.can_ask():
-        raise UsageError("this needs your yes, and there is no terminal to ask on", paste)
-    if not output.confirm(question):
-        raise Failed("nothing was removed", paste)
 
 
 def _bytes(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,6 @@ from reef.cli import child, output
 from reef.cli.group import JsonOption, YesOption, command, single
 from reef.cli.look import ERR, OUT, counted
 from reef.cli.scope import person_only
-from reef.errors import Failed, UsageError
 from reef.paths import Paths
 
 app = single()
@@ -33,8 +32,14 @@ def restore(
     """
     person_only("restore a backup")
     found = child.worked("reef.records.restore", str(file), "--look")["backup"]
-    if Paths.from_environ().database.exists() and not yes:
-        _agree(found, file)
+    if Paths.from_environ().database.exists():
+        held = f" with {counted(found['records'], 'record')}" if "records" in found else ""
+        output.agree(
+            ERR.line(f"put the state of {found['made_at']}{held} in the place of what is here?"),
+            yes,
+            f"reef restore {file} --yes",
+            why="this home holds records, so ",
+        )
     restored = child.worked("reef.records.restore", str(file))["restored"]
     if json:
         output.json_value(restored)
@@ -46,12 +51,3 @@ def restore(
     for key in restored["left_out"]:
         output.say(ERR.line(f"set again, for it was not in the backup: {key}"))
     output.say("next: reef up")
-
-
-def _agree(found: dict[str, Any], file: Path) -> None:
-    paste = f"reef restore {file} --yes"
-    if not output.can_ask():
-        raise UsageError("this home holds records, so this needs your yes, and there is no terminal to ask on", paste)
-    held = f" with {counted(found['records'], 'record')}" if "records" in found else ""
-    if not output.confirm(ERR.line(f"put the state of {found['made_at']}{held} in the place of what is here?")):
-        raise Failed("nothing was changed", paste)

@@ -15,7 +15,7 @@ from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, head_of, person_only, read, scenario, versions_of
 from reef.cli.watch import evaluation_lines
 from reef.client import Client
-from reef.errors import Failed, InvalidInput, NotFound, UsageError
+from reef.errors import InvalidInput, NotFound
 from reef.ids import version_number
 from reef.paths import Paths
 from reef.text import safe
@@ -147,7 +147,7 @@ def install(
             _show_change(client, name, head, wanted)
         _check_needs(_row(rows, wanted), yes)
         if _row(rows, wanted).get("pending"):
-            _agree(f"install v{wanted} of scenario {name}?", yes, f"reef versions install v{wanted} --yes")
+            output.agree(f"install v{wanted} of scenario {name}?", yes, f"reef versions install v{wanted} --yes")
         for_agent = installing.adapter_of(client, name, adapter)
         steps = client.install_harness(name, for_agent, wanted, head)
         done = installing.run(steps, f"v{wanted}")
@@ -196,7 +196,7 @@ def _decide(verb: str, version: str, scenario_name: str | None, yes: bool, json:
         if not yes:
             _show_change(client, name, head, wanted)
         question = f"{verb} v{wanted} of scenario {name}, now v{head}?"
-        _agree(question, yes, f"reef versions {verb} v{wanted} --yes")
+        output.agree(question, yes, f"reef versions {verb} v{wanted} --yes")
         done = (client.promote if verb == "promote" else client.rollback)(name, wanted, head)
     if json:
         output.json_value(done)
@@ -235,16 +235,7 @@ def _check_needs(row: dict[str, Any], yes: bool) -> None:
         output.say(f"needs  {needs.shown(need)}")
     needs.refuse_unmet(version, wanted)
     if needs.only_the_person_knows(wanted):
-        _agree(f"does {version} get what it needs?", yes, f"reef versions install {version} --yes")
-
-
-def _agree(question: str, yes: bool, paste: str) -> None:
-    if yes:
-        return
-    if not output.can_ask():
-        raise UsageError("this needs your yes, and there is no terminal to ask on", paste)
-    if not output.confirm(question):
-        raise Failed("nothing was changed", paste)
+        output.agree(f"does {version} get what it needs?", yes, f"reef versions install {version} --yes")
 
 
 def _row(rows: Rows, number: int) -> dict[str, Any]:

@@ -11,8 +11,12 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from reef.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _HEX_ID = re.compile(r"[0-9a-f]{32}\Z")
 _SCENARIO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -116,3 +120,11 @@ def utc_now() -> str:
     if known[0] != second:
         known = _second = (second, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)))
     return f"{known[1]}.{millisecond:03d}Z"
+
+
+def stamp(at: datetime) -> str:
+    """Any time in the same form, so that the two compare as text. Raises OverflowError beyond the calendar's ends."""
+    from datetime import UTC
+
+    utc = at.astimezone(UTC)
+    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"

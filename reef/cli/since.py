@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from reef.errors import UsageError
+from reef.ids import stamp
 
 _AGO = re.compile(r"(\d{1,6})\s*(min|m|h|d|w|y)\Z")
 _UNITS = {"m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
@@ -26,4 +27,4 @@ def since(text: str | None) -> str | None:
         raise UsageError(
             f"{text!r} is neither an age such as 2d, 3h or 30min nor a date such as 2026-01-31", "--since 2d"
         ) from None
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond // 1000:03d}Z"
+    return stamp(found)

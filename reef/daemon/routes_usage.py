@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +12,7 @@ from reef.daemon.house import house_of
 from reef.daemon.replies import json_reply
 from reef.daemon.table import Route
 from reef.errors import InvalidInput
+from reef.ids import stamp
 from reef.records.reader import Reader
 
 
@@ -38,10 +39,9 @@ def _time(text: str | None) -> str | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text).astimezone(UTC)
+        return stamp(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         raise InvalidInput("'since' is not a time such as 2026-01-31T12:00:00Z") from None
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond // 1000:03d}Z"
 
 
 ROUTES = [Route("GET", "/reef/usage", show_usage)]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from reef.ids import stamp
+
 State = Literal["ok", "warn", "bad"]
 LATELY = timedelta(days=7)
 """How far back a check looks for what went wrong in calls."""
@@ -21,11 +23,6 @@ class Check:
     sentence: str
     hint: str | None = None
     """A command to paste, where there is something to do."""
-
-
-def stamp(at: datetime) -> str:
-    """A time as the store has it, so that the two compare as text."""
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
 def lately() -> str:

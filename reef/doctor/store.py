@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reef.doctor.check import Check, counted, size, stamp
+from reef.doctor.check import Check, counted, size
 from reef.errors import NotFound, ReefError, Unavailable
+from reef.ids import stamp
 from reef.records.schema import SCHEMA_VERSION, open_readonly
 
 WHOLE_BYTES = 256 * 1024 * 1024

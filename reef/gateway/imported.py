@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from reef.engines.engine import CHAT, MESSAGES, RESPONSES
@@ -16,7 +16,7 @@ from reef.errors import Forbidden, InvalidInput, ReefError
 from reef.gateway import scan
 from reef.gateway.dialect import ReplyFacts, RequestFacts
 from reef.gateway.dialects import DIALECT_OF
-from reef.ids import utc_now
+from reef.ids import stamp, utc_now
 from reef.records import envelopes
 from reef.records.calls import Body, OpenRecord, Settlement, make_body
 from reef.records.importing import IMPORTED, ImportedCall, ImportedReport, Item, id_of
@@ -306,8 +306,7 @@ def _moment(given: Json, name: str) -> str | None:
         found = datetime.min
     if found.tzinfo is None:
         raise InvalidInput(f"{name!r} is not a time as in RFC 3339")
-    found = found.astimezone(UTC)
-    return f"{found:%Y-%m-%dT%H:%M:%S}.{found.microsecond // 1000:03d}Z"
+    return stamp(found)
 
 
 def _check_facts(given: Json, types: dict[str, Any]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from reef.credentials import clean
 from reef.errors import InvalidInput
-from reef.ids import is_id, to_blob
+from reef.ids import is_id, stamp, to_blob
 from reef.records import shapes
 
 _ESCAPE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
@@ -83,10 +83,9 @@ def session_keys(conn: sqlite3.Connection, session: str) -> list[str]:
 def moment(since: str) -> str:
     """A time in RFC 3339 as times are stored. Raises InvalidInput."""
     try:
-        at = datetime.fromisoformat(since.strip().upper()).astimezone(UTC)
+        return stamp(datetime.fromisoformat(since.strip().upper()))
     except (ValueError, OverflowError):
         raise InvalidInput(f"{since[:40]!r} is not a time such as 2026-01-31T12:00:00Z", "--since 2d") from None
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
 
 
 def _model(model: str, values: list[Any]) -> str:

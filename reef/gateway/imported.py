@@ -302,11 +302,13 @@ def _moment(given: Json, name: str) -> str | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
-        found = datetime.min
-    if found.tzinfo is None:
+        # At either end of the calendar an offset leads out of it.
+        stored = stamp(found) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        stored = None
+    if stored is None:
         raise InvalidInput(f"{name!r} is not a time as in RFC 3339")
-    return stamp(found)
+    return stored
 
 
 def _check_facts(given: Json, types: dict[str, Any]) -> None:

@@ -34,9 +34,10 @@ GROUP_OPERATIONS = 256
 GROUP_BYTES = 8 * 1024 * 1024
 GATHER_FROM = 5
 GATHER_S = 0.001
-"""How long a group waits for more when one shortly before it held at least `GATHER_FROM`, and more than are there now.
-Fewer commits, and less of two threads taking the interpreter from each other: under load a call waits no longer, as all
-of it gets done sooner."""
+GATHER_TURNS = 3
+"""How long, and how often, a group waits for more when one shortly before it held at least `GATHER_FROM` and more than
+are there now. Fewer commits, and less of two threads taking the interpreter from each other: under load a call waits no
+longer, as all of it gets done sooner."""
 BACKLOG_BYTES = 256 * 1024 * 1024
 """Bytes that may wait for a slow disk before further operations are refused."""
 
@@ -188,8 +189,8 @@ class Writer:
         group: list[_Item] = []
         size = 0
         item = self._queue.get()
-        if item is not None and GATHER_FROM <= self._large_group > self._queue.qsize() + 1:
-            time.sleep(GATHER_S)
+        if item is not None and self._large_group >= GATHER_FROM:
+            self._gather()
         while item is not None:
             group.append(item)
             size += item.size
@@ -200,6 +201,13 @@ class Writer:
             except queue.Empty:
                 return group, False
         return group, True
+
+    def _gather(self) -> None:
+        """Wait until as many are there as shortly before, or no longer than they take who come at all."""
+        for _ in range(GATHER_TURNS):
+            if self._large_group <= self._queue.qsize() + 1:
+                return
+            time.sleep(GATHER_S)
 
     def _write_group(self, group: list[_Item]) -> None:
         error = self._attempt(group)

@@ -131,6 +131,15 @@ def test_what_an_envelope_says_is_believed_also_where_it_is_null() -> None:
     assert found.end.notes == {"imported": {"version": 3}}
 
 
+@pytest.mark.parametrize(
+    "time", ["yesterday", "2026-11-30T12:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+def test_a_time_that_is_none_is_refused(time: str) -> None:
+    envelope = envelopes.write_call(RECEIPT, {"started_at": time}, {"request": b'{"messages":[]}', "response": REPLY})
+    with pytest.raises(InvalidInput, match="'started_at' is not a time"):
+        call(envelope)
+
+
 def test_a_body_that_was_pruned_keeps_its_size_and_hash() -> None:
     gone = {"bytes": 12, "hash": "ab" * 16}
     found = call(envelopes.write_call(RECEIPT, {}, {"request": gone, "response": gone}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -98,6 +99,13 @@ def _is_allowed(node: str, patterns: list[str]) -> bool:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_configure() -> None:
+    """Give back the signals that `nohup` or a shell's `&` have a run ignore: children would be born deaf to them."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI, a skip that is not allowed turns a passing run into a failing one."""
     patterns = allowed_skips()

@@ -16,7 +16,8 @@ from reef.daemon.routes_versions import find_version
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
 from reef.errors import InvalidInput, ReefError
-from reef.harness.adapter import Adapter, known_adapters, load_adapter, render
+from reef.harness.adapter import fitting, known_adapters, load_adapter, render
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import is_installed
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
@@ -30,7 +31,7 @@ async def manifest(request: web.Request) -> web.Response:
     house, scenario = house_of(request), asked_scenario(request)
     adapter = load_adapter(request.query.get("adapter") or scenario.adapter, house.paths)
     found = await _chosen(house, scenario, request.query.get("release_id"))
-    files = await asyncio.to_thread(rendered, house, found["release_id"], adapter)
+    files, left_out = await asyncio.to_thread(rendered, house, found["release_id"], adapter)
     reply = {
         "scenario": scenario.name,
         "adapter": adapter.name,
@@ -39,6 +40,7 @@ async def manifest(request: web.Request) -> web.Response:
         "content_id": found["content_id"],
         "parent_release_id": found["parent_release_id"],
         "files": {path: body.decode("utf-8", "replace") for path, body in files.items()},
+        "left_out": left_out,
         "evaluation": found["evaluation"],
         "gate": found["evaluation"],
         "requires": found["requires"],
@@ -55,9 +57,10 @@ async def _chosen(house: House, scenario: Scenario, release_id: str | None) -> J
     return await find_version(house, scenario.name, head.release_id)
 
 
-def rendered(house: House, release_id: str, adapter: Adapter) -> dict[str, bytes]:
-    """What `adapter` reads of a release: path in its config home, to bytes."""
-    return render(Tree.from_files(house.repository.files(release_id, "harness")), adapter)
+def rendered(house: House, release_id: str, adapter: Adapter) -> tuple[dict[str, bytes], list[str]]:
+    """What `adapter` reads of a release, path in its home to bytes; and what it cannot be given, as sentences."""
+    kept, left_out = fitting(Tree.from_files(house.repository.files(release_id, "harness")), adapter)
+    return render(kept, adapter), left_out
 
 
 async def script(request: web.Request) -> web.Response:

@@ -16,7 +16,8 @@ from reef.daemon.routes_harness import rendered
 from reef.daemon.routes_versions import find_version
 from reef.daemon.table import Route
 from reef.errors import Conflict, InvalidInput
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import install_agent
 from reef.harness.install import install_tree
 from reef.records import rows
@@ -50,10 +51,12 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
     def work(say: Progress) -> Json:
         if adapter.install is not None:
             install_agent(adapter, house.paths, say, fetching.merged(sent))
-        files = rendered(house, found["release_id"], adapter)
+        files, left_out = rendered(house, found["release_id"], adapter)
+        for reason in left_out:
+            say(f"left out: {reason}")
         done = install_tree(
             house.paths, scenario.name, adapter, found["version"], files,
-            release_id=found["release_id"], content_id=found["content_id"],
+            release_id=found["release_id"], content_id=found["content_id"], left_out=left_out,
         )  # fmt: skip
         return done.to_json()
 

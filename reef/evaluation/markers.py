@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reef.harness import frontmatter
-from reef.harness.adapter import Adapter
+from reef.harness import declared, frontmatter
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import Change, Entry
 
 WORDS = ("wordone", "wordtwo")
@@ -48,6 +48,8 @@ def changed_markers(change: Change, adapter: Adapter) -> tuple[list[Marker], lis
         return gained, ([] if old in new else _markers(before, adapter))
     if after.kind == "skill":
         return _skill_update(before, after, adapter)
+    if after.kind in _OFFERED and _offer(before) == _offer(after):
+        return [], []
     return _markers(after, adapter), _markers(before, adapter)
 
 
@@ -97,7 +99,35 @@ def _markers(entry: Entry, adapter: Adapter) -> list[Marker]:
         return [_listed(what, text, adapter) for what, text in _skill_texts(name, description, adapter)]
     if entry.kind == "agent_command":
         return [_command(entry, adapter)]
-    return []
+    return [_offered(entry)] if entry.kind in _OFFERED else []
+
+
+_OFFERED = ("tool", "agent", "graph")
+"""The kinds that the native agent offers to the model as tools."""
+
+
+def _offer(entry: Entry) -> tuple[str, str]:
+    """Name and description under which the model is offered an entry."""
+    if entry.kind == "graph":
+        return entry.id, declared.graph_facts(entry.config["data"]).description
+    facts = declared.tool_facts(entry.text) if entry.kind == "tool" else declared.agent_facts(entry.text)
+    return entry.id, facts.description
+
+
+def _offered(entry: Entry) -> Marker:
+    wanted = _offer(entry)
+
+    def found(body: Body) -> bool:
+        tools = body.get("tools")
+        functions = (
+            [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        )
+        return any(
+            isinstance(function, dict) and (function.get("name"), function.get("description")) == wanted
+            for function in functions
+        )
+
+    return Marker("its offer as a tool", None, found)
 
 
 def _text(what: str, text: str, prompt: str | None = None) -> Marker:

@@ -112,7 +112,10 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     server = Recorder(job["reply"])
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for path, text in job["files"].items():
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text.replace("{recorder}", server.url), encoding="utf-8")
+    # Some agents take the address from a variable.
+    job["env"] = {name: value.replace("{recorder}", server.url) for name, value in job["env"].items()}
     started = time.monotonic()
     out, err, code, timed_out = _agent(job)
     server.shutdown()

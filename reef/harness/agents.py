@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from pathlib import Path
 
 from reef.errors import Failed, InvalidInput, NotFound
 from reef.harness import node
-from reef.harness.adapter import Adapter, Install
+from reef.harness.adapter_file import Adapter, Install
 from reef.harness.node import Progress
 from reef.ids import utc_now
 from reef.paths import Paths, ensure_private, write_atomic
@@ -46,25 +47,37 @@ def agent_folder(adapter: Adapter, paths: Paths) -> Path:
 
 def is_installed(adapter: Adapter, paths: Paths) -> bool:
     """Whether the pinned version is there, whole, and from the lock file that the adapter has now."""
+    if _install_of(adapter).kind == "ships":
+        return True
     folder = agent_folder(adapter, paths)
     try:
         facts = json.loads((folder / "installed.json").read_text(encoding="utf-8"))
         same = isinstance(facts, dict) and facts.get("lock") == lock_hash(adapter)
     except (OSError, ValueError):
         return False
-    return same and (folder / _install_of(adapter).binary_path).is_file()
+    return same and _program(adapter, folder) is not None
 
 
 def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     """The start of a command line that runs the agent. Raises NotFound when agent or Node is not there."""
+    spec = _install_of(adapter)
+    if spec.kind == "ships":
+        return [sys.executable, "-P", "-m", str(spec.module)]
     if not is_installed(adapter, paths):
-        version = _install_of(adapter).version
-        raise NotFound(f"{adapter.title} {version} is not installed", f"reef agents add {adapter.name}")
-    found = node.find(_install_of(adapter).node, paths)
+        raise NotFound(f"{adapter.title} {spec.version} is not installed", f"reef agents add {adapter.name}")
+    program = _program(adapter, agent_folder(adapter, paths))
+    if spec.native or spec.kind == "pypi":
+        return [str(program)]
+    found = node.find(spec.node, paths)
     if found is None:
-        least = _install_of(adapter).node
-        raise NotFound(f"{adapter.title} needs Node {least} or later", f"reef agents add {adapter.name}")
-    return [str(found.program), str(agent_folder(adapter, paths) / _install_of(adapter).binary_path)]
+        raise NotFound(f"{adapter.title} needs Node {spec.node} or later", f"reef agents add {adapter.name}")
+    return [str(found.program), str(program)]
+
+
+def _program(adapter: Adapter, folder: Path) -> Path | None:
+    """What is started, in an install folder; None when it is not there."""
+    found = sorted(place for place in folder.glob(_install_of(adapter).binary_path) if place.is_file())
+    return found[0] if found else None
 
 
 def install_agent(adapter: Adapter, paths: Paths, progress: Progress, environ: Mapping[str, str] | None = None) -> bool:
@@ -74,17 +87,24 @@ def install_agent(adapter: Adapter, paths: Paths, progress: Progress, environ: M
     fetch get `environ` (default: the process's). Raises Failed with what went wrong; a half-made install is removed.
     """
     spec = _install_of(adapter)
-    if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
+    if _is_ready(adapter, paths):
         return False
     with _only_one(paths, progress):
-        if is_installed(adapter, paths) and node.find(spec.node, paths) is not None:
+        if _is_ready(adapter, paths):
             return False
         started = time.monotonic()
-        found = node.ensure(spec.node, spec.node_wheel, paths, progress, environ)
-        if not is_installed(adapter, paths):
-            _install_npm(adapter, found, paths, progress, environ)
+        if spec.kind == "npm":
+            found = node.ensure(spec.node, spec.node_wheel, paths, progress, environ)
+            if not is_installed(adapter, paths):
+                _install_npm(adapter, found, paths, progress, environ)
         progress(f"{adapter.title} {spec.version} is installed ({time.monotonic() - started:.1f} s)")
     return True
+
+
+def _is_ready(adapter: Adapter, paths: Paths) -> bool:
+    spec = _install_of(adapter)
+    needs_node = spec.kind == "npm" and not spec.native
+    return is_installed(adapter, paths) and (not needs_node or node.find(spec.node, paths) is not None)
 
 
 def _install_of(adapter: Adapter) -> Install:
@@ -95,7 +115,8 @@ def _install_of(adapter: Adapter) -> Install:
 
 def lock_hash(adapter: Adapter) -> str:
     """What an install is known by: the SHA-256 of the adapter's lock file, hex."""
-    return hashlib.sha256((adapter.folder / "package-lock.json").read_bytes()).hexdigest()
+    lock = "requirements.lock" if _install_of(adapter).kind == "pypi" else "package-lock.json"
+    return hashlib.sha256((adapter.folder / lock).read_bytes()).hexdigest()
 
 
 def _install_npm(
@@ -112,7 +133,7 @@ def _install_npm(
         for name in LOCK_FILES:
             shutil.copyfile(adapter.folder / name, fresh / name)
         _npm_ci(adapter, found, fresh, paths, progress, node.npm_environment(found, paths, environ))
-        if not (fresh / spec.binary_path).is_file():
+        if _program(adapter, fresh) is None:
             raise Failed(f"{spec.package} {spec.version} does not hold {spec.binary_path}")
         facts = {"lock": lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
         write_atomic(fresh / "installed.json", json.dumps(facts).encode())

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from reef.harness.adapter import Adapter
+from reef.harness.adapter_file import Adapter
 
 _CLOCK_S = 0.05
 """A file system's clock may be this far behind."""

@@ -22,9 +22,11 @@ from urllib.parse import urlsplit
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
 from reef.errors import Failed, ReefError, Refused, UsageError
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv
-from reef.harness.home import prepare_home
+from reef.harness.binding import Served, Value, bound_environment, words
+from reef.harness.home import prepare_alongside, prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import launch
 from reef.harness.resume import on_terminal, resume_line
@@ -68,6 +70,8 @@ PROVIDER_VARIABLES = (
 
 Other keys stay: the agent works on the person's project and may need them.
 """
+ALONGSIDE = "--alongside"
+"""First argument: run on top of the person's own configuration."""
 _KEPT = ("REEF_HOME", "REEF_BIN_DIR")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MODEL_VARIABLE = "REEF_MODEL"
@@ -100,6 +104,9 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
+    alongside = arguments[:1] == [ALONGSIDE]
+    if alongside:
+        arguments = arguments[1:]
     if arguments in (["--help"], ["-h"]):
         sys.stdout.write(_words(adapter))
         sys.stdout.flush()
@@ -112,13 +119,20 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 # What is checked is what is linked: an install that runs at this moment waits.
                 install = installed(paths, scenario, adapter.name)
                 install.verify()
-                home = prepare_home(install, adapter, client.url, *model)
-            environment = agent_environment(os.environ, adapter, install, home, client.url, session)
+                prepare = prepare_alongside if alongside else prepare_home
+                values = prepare(install, adapter, Served(client.url, *model), Path.cwd())
+            values["token"] = str(session["token"])
+            bound = bound_environment(adapter, values, alongside)
+            environment = agent_environment(os.environ, adapter, install, bound, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
-            status = launch([*argv, *arguments], environment)
-            line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
+            status = launch([*argv, *_own_arguments(adapter, values, alongside), *arguments], environment)
+            line = (
+                resume_line(adapter, Path(str(values["home"])), arguments, began)
+                if status == 0 and on_terminal()
+                else None
+            )
             if line is not None:
                 sys.stdout.write(safe(line) + "\n")
             return status
@@ -140,10 +154,21 @@ def _say_started(parts: list[str]) -> None:
     sys.stderr.write(safe(" · ".join(parts)) + "\n")
 
 
+def _own_arguments(adapter: Adapter, values: Mapping[str, Value], alongside: bool) -> list[str]:
+    """What stands before the person's arguments."""
+    more = adapter.alongside.arguments if alongside and adapter.alongside else []
+    return words([*adapter.run.arguments, *more], values)
+
+
 def agent_environment(
-    environ: Mapping[str, str], adapter: Adapter, install: Install, home: Path, url: str, session: Mapping[str, Any]
+    environ: Mapping[str, str],
+    adapter: Adapter,
+    install: Install,
+    bound: Mapping[str, str],
+    url: str,
+    session: Mapping[str, Any],
 ) -> dict[str, str]:
-    """The agent's environment: the person's, without any key or address but reef's own."""
+    """The agent's environment: the person's, without any key or address but reef's own, which are in `bound`."""
     wrapper_set = environ.get(SET_BY_WRAPPER, "").split()
     removed = (*PROVIDER_VARIABLES, *adapter.run.removed)
     kept = {
@@ -156,7 +181,6 @@ def agent_environment(
     # A switch that the person set in the shell is theirs.
     switches = {name: value for name, value in adapter.run.environment.items() if name not in kept}
     own = {
-        adapter.home_variable: str(home),
         "REEF_URL": url,
         SESSION_VARIABLE: str(session["token"]),
         "REEF_SESSION_ID": str(session["session"]),
@@ -165,7 +189,7 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
-    return kept | switches | _straight_to(url, kept) | own
+    return kept | switches | _straight_to(url, kept) | dict(bound) | own
 
 
 def _straight_to(url: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -245,6 +269,8 @@ def _words(adapter: Adapter) -> str:
 def _help(adapter: Adapter) -> str:
     lines = [f"reef-{adapter.name} runs {adapter.title} on the harness that reef installed.", ""]
     lines += [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    if adapter.alongside is not None:
+        lines += ["", f"reef-{adapter.name} {ALONGSIDE} … runs it on top of your own configuration of {adapter.title}."]
     lines += ["", f"Anything else goes to {adapter.title}: reef-{adapter.name} --help", ""]
     return "\n".join(lines)
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from reef.harness.adapter import Adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_folder, is_installed, lock_hash
 from reef.paths import Paths
 

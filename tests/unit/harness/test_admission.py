@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reef.harness.adapter import Adapter, base_entries, load_adapter
+from reef.harness.adapter import base_entries, load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.admission import admit, code_reasons
 from reef.harness.tree import Tree
 

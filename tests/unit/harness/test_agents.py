@@ -9,7 +9,8 @@ import pytest
 
 from reef.errors import Failed, NotFound
 from reef.harness import node
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv, install_agent, is_installed
 from reef.paths import Paths
 

@@ -1,0 +1,214 @@
+"""The form of `adapters/<name>/adapter.toml`: what reef must know of one coding agent.
+
+Placeholders are words in braces that `reef.harness.binding` knows; a text that is one placeholder and nothing else
+keeps the value's type.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True
+    )
+
+
+class Install(_Section):
+    """How the agent itself comes onto the machine."""
+
+    kind: Literal["npm", "pypi", "ships"]
+    """`npm`: by the adapter's `package-lock.json`. `pypi`: by its `requirements.lock`, into an environment of its own.
+    `ships`: it is part of reef."""
+    package: str
+    version: str
+    """The one version that was tried; nothing else is installed."""
+    binary_path: str = ""
+    """The program, relative to the install folder; `*` stands for what differs from machine to machine."""
+    native: bool = False
+    """Whether the program is started by itself, and not by Node."""
+    module: str | None = None
+    """For `ships`: the Python module that is run by this reef's own interpreter."""
+    node: str = ""
+    """Least version of Node that runs it or, for a native one, that installs it."""
+    node_wheel: str = ""
+    """Requirement that brings a Node from the Python package registry where the machine has none that fits."""
+    python: str | None = None
+    """Least version of Python that runs it, for `pypi`."""
+    scripts: list[str] = []
+    """Packages whose install scripts are run; all others' are not."""
+
+
+class Run(_Section):
+    """How the agent is started."""
+
+    headless: list[str]
+    """Arguments of one run without a person; `{prompt}` stands for the prompt."""
+    version: list[str]
+    arguments: list[str] = []
+    """What stands before the person's own arguments in every run, with placeholders."""
+    reload: str | None = None
+    """What a person types in a running session to read the installed files again."""
+    environment: dict[str, str] = {}
+    """Set for every run, where the person's shell does not set them."""
+    bound: dict[str, str] = {}
+    """Set for every run whatever the shell says: what points the agent at reef, with placeholders. `{token}` is the
+    session's token, which is in no file."""
+    removed: list[str] = []
+    """Patterns of variables that the agent must not inherit."""
+    sealed: dict[str, str] = {}
+    """Set on top for a run that has no network."""
+
+
+class AgentHome(_Section):
+    """What else the agent would find in its config home."""
+
+    refused: list[str] = []
+    """Names that it reads as instructions, or as programs to start, and that no version holds."""
+    variables: dict[str, str] = {}
+    """Further variables that move parts of it, with `{home}`."""
+    link: Literal["folders", "entries"] = "folders"
+    """Whether a folder of the tree is a link, or what is in it: an agent that writes beside its skills needs the
+    second."""
+    seed: dict[str, dict[str, Any]] = {}
+    """Files that the agent keeps itself, and what must stand in them at start, with placeholders; all else stays."""
+
+
+class Alongside(_Section):
+    """How the agent is run on top of the person's own configuration, with `--alongside`."""
+
+    arguments: list[str] = []
+    """What stands before the person's arguments, with placeholders; `{alongside}` is reef's own folder for it and
+    `{rules}` the text of all rules."""
+    bound: dict[str, str] = {}
+    """As in `run`."""
+    links: dict[str, str] = {}
+    """Name in that folder to a path of the installed tree."""
+    binding: dict[str, dict[str, Any]] = {}
+    """Files of that folder that point the agent at reef, as in the adapter's `binding`."""
+
+
+class Transcript(_Section):
+    """How the agent writes down its own sessions."""
+
+    format: str
+    path: str
+
+
+class Resume(_Section):
+    """How the agent goes on with a session of its own."""
+
+    arguments: list[str]
+    """`{session}` stands for the session's id."""
+    unless: list[str] = []
+    """Arguments of a run without a person, after which nothing is said."""
+
+
+class Extensions(_Section):
+    """Which files a code extension may be."""
+
+    allowed: list[str] = []
+
+
+class Render(_Section):
+    """Where each kind of entry goes, relative to the agent's config home. A kind that is left out is not rendered."""
+
+    rules: str | None = None
+    skill: str | None = None
+    agent_command: str | None = Field(None, alias="agent_command")
+    code_extension: str | None = Field(None, alias="code_extension")
+    config: dict[str, str] = {}
+    """File for each config target."""
+    extensions: Extensions = Extensions()
+
+
+class Code(_Section):
+    """What in a change is code."""
+
+    config_keys: list[str] = []
+    """`target.key.path` of the settings that are not."""
+    shell_interpolation: list[str] = []
+    """Regular expressions that find a shell call in a command or skill text."""
+
+
+class Limits(_Section):
+    """Sizes that admission holds a tree to."""
+
+    entries: int = 256
+    entry_bytes: int = 65536
+    rules_bytes: int = 65536
+    skill_description: int = 1024
+
+
+class Reach(_Section):
+    """How a changed entry is looked for in the request that the agent sends."""
+
+    skill: list[str] = ["{name}", "{description}"]
+    """Texts that name a skill in the request; every one must be there."""
+    escape: Literal["none", "xml"] = "none"
+    """How the agent writes a name and a description."""
+    body: str | None = None
+    """What a person types to have a skill's whole text put into the request."""
+    command: str = "/{id} {words}"
+    """What a person types to run a command."""
+    placeholders: str = r"\$ARGUMENTS"
+    """Regular expression that finds what the agent replaces in a command's text."""
+
+
+class Models(_Section):
+    """Sizes assumed when the daemon does not name them."""
+
+    context_window: int = 32768
+    max_tokens: int = 8192
+
+
+class Adapter(_Section):
+    """One coding agent. `load_adapter` makes it."""
+
+    name: str
+    title: str
+    binary: str
+    dialect: Literal["chat", "responses", "messages"]
+    home_variable: str
+    """Variable that moves the agent's whole config home."""
+    session_header: str
+    install: Install | None = None
+    run: Run
+    home: AgentHome = AgentHome()
+    transcript: Transcript | None = None
+    resume: Resume | None = None
+    alongside: Alongside | None = None
+    """None where the agent cannot be run on top of the person's own configuration."""
+    render: Render
+    code: Code = Code()
+    limits: Limits = Limits()
+    reach: Reach = Reach()
+    models: Models = Models()
+    state: dict[str, list[str]] = {}
+    """For each file of the home that the agent also writes: the keys that survive the next start."""
+    binding: dict[str, dict[str, Any]] = {}
+    """Files that point the agent at reef, with placeholders. The suffix tells JSON, TOML and YAML."""
+    defaults: dict[str, dict[str, Any]] = {}
+    """Files with values that the tree may override, with placeholders."""
+
+    _folder: Path = PrivateAttr()
+
+    @property
+    def folder(self) -> Path:
+        """The adapter's own folder."""
+        return self._folder
+
+    def folder_is(self, folder: Path) -> None:
+        """Told once, by who read the file."""
+        self._folder = folder
+
+    @property
+    def kinds(self) -> list[str]:
+        """The entry kinds that this agent is given."""
+        found = [kind for kind in ("rules", "skill", "agent_command") if getattr(self.render, kind)]
+        found += ["code_extension"] if self.render.code_extension else []
+        return found + (["config"] if self.render.config else [])

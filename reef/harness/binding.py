@@ -1,0 +1,110 @@
+"""What points an agent at reef: files and variables made from the adapter's placeholders at every start.
+
+No file holds a key: where one is needed it names the variable `REEF_SESSION`, or the agent takes it from a variable of
+its own that is set for the run alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reef.harness.adapter_file import Adapter
+from reef.harness.formats import formatted, parsed
+
+Value = str | int
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True)
+class Served:
+    """What an agent is pointed at."""
+
+    url: str
+    """The daemon, or a recorder, without `/v1`."""
+    model: str
+    context_window: int | None = None
+    """Tokens; None where the server does not say."""
+    max_tokens: int | None = None
+    """Most tokens of a reply; None where the server does not say."""
+
+
+def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: Path) -> dict[str, Value]:
+    """Every placeholder of a run but the token. `home`: the agent's config home, `tree`: what is rendered for it.
+
+    `base_url` has `/v1` where the agent's dialect wants it; `hook` is a shell command to which the name of an event is
+    added.
+    """
+    window = served.context_window or adapter.models.context_window
+    url = served.url.rstrip("/")
+    return {
+        "url": url,
+        "base_url": url + ("" if adapter.dialect == "messages" else "/v1"),
+        "model": served.model,
+        "context_window": window,
+        "max_tokens": served.max_tokens or min(adapter.models.max_tokens, window // 4),
+        "reserve_tokens": min(16384, window // 4),
+        "keep_tokens": min(20000, window // 3),
+        "home": str(home),
+        "tree": str(tree),
+        "cwd": str(cwd),
+        "python": sys.executable,
+        "hook": shlex.join([sys.executable, "-P", "-m", "reef.harness.hook", adapter.name]),
+    }
+
+
+def filled(value: Any, values: Mapping[str, Value]) -> Any:
+    """`value` with its placeholders replaced, in keys as well. One that is unknown stays as it is."""
+    if isinstance(value, Mapping):
+        return {filled(key, values): filled(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, values) for item in value]
+    if not isinstance(value, str):
+        return value
+    if (whole := _PLACEHOLDER.fullmatch(value)) and whole[1] in values:
+        return values[whole[1]]
+    return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), value)
+
+
+def words(parts: Iterable[str], values: Mapping[str, Value]) -> list[str]:
+    """Arguments of a command line with their placeholders replaced."""
+    return [str(filled(part, values)) for part in parts]
+
+
+def binding(
+    adapter: Adapter, values: Mapping[str, Value], rendered: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """The files of the agent's home that point it at reef: path to content.
+
+    A file that `rendered` also holds is merged: the adapter's defaults, then the tree's values, then the binding.
+    """
+    files: dict[str, bytes] = {}
+    for place in sorted({*adapter.binding, *adapter.defaults}):
+        theirs = parsed(place, rendered[place]) if rendered and place in rendered else {}
+        merged = merge(filled(adapter.defaults.get(place, {}), values), theirs)
+        files[place] = formatted(place, merge(merged, filled(adapter.binding.get(place, {}), values)))
+    return files
+
+
+def bound_environment(adapter: Adapter, values: Mapping[str, Value], alongside: bool = False) -> dict[str, str]:
+    """Variables of a run that point the agent at reef; with its home moved, unless it runs `alongside`."""
+    own = dict(zip(adapter.run.bound, words(adapter.run.bound.values(), values), strict=True))
+    if alongside:
+        more = adapter.alongside.bound if adapter.alongside else {}
+        return own | dict(zip(more, words(more.values(), values), strict=True))
+    moved = {adapter.home_variable: str(values["home"])} if adapter.home_variable else {}
+    return own | moved | dict(zip(adapter.home.variables, words(adapter.home.variables.values(), values), strict=True))
+
+
+def merge(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
+    """Two objects as one; `high` wins, objects are merged key by key."""
+    both = dict(low)
+    for key, value in high.items():
+        old = both.get(key)
+        both[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return both

@@ -225,7 +225,6 @@ class Attempt:
                 pending=result.pending,
                 requires=result.requires,
                 evaluation=result.evaluation,
-                carry=_others(head),
                 step_fields={**columns, "reason": result.reason},
             )
         )
@@ -237,16 +236,10 @@ class Attempt:
         facts = {"scenario": scenario, "step": number, "candidate": True, "parent": head.release_id}
         files = Tree.from_json(result.tree or []).to_files()
         repository = self._home.repository
-        release = repository.commit(
-            files, facts, head.release_id, f"candidate of step {number}: {result.summary}", _others(head)
-        )
+        summary = f"candidate of step {number}: {result.summary}"
+        release = repository.commit(files, facts, head.release_id, summary, changes=(PREFIX.rstrip("/"),))
         repository.keep_candidate(scenario, number, release)
         return release
-
-
-def _others(head: Version) -> list[str]:
-    """The components that a harness change carries unchanged."""
-    return [str(item["name"]) for item in head.components if item["name"] != PREFIX.rstrip("/")]
 
 
 def _columns(result: Result) -> dict[str, Any]:

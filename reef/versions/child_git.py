@@ -44,6 +44,8 @@ def environment(repository: Path) -> dict[str, str]:
         "maintenance.auto": "false",
         "core.attributesFile": os.devnull,
         "init.templateDir": "",
+        # A branch must be on the disk before the catalog says that it moved; by itself git leaves that to the system.
+        "core.fsync": "all",
     }
     found = {
         # A git that is older than the next two variables looks for the user's files in these folders.

@@ -14,6 +14,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from reef.errors import Conflict, InvalidInput, NotFound, ReefError
@@ -42,8 +43,8 @@ class Proposal:
     """A candidate that the decision let through."""
 
     scenario: str
-    files: Mapping[str, bytes]
-    """The whole content, path to bytes, except for carried components."""
+    files: Mapping[str, bytes | Path]
+    """The whole content of the components that changed: path to bytes, or to a large file on disk."""
     parent: str | None
     """Release that it was made from; publishing fails with Conflict when the head is another."""
     summary: str
@@ -53,8 +54,8 @@ class Proposal:
     requires: Sequence[Mapping[str, Any]] = ()
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     """`{"policy", "groups": [...]}` as the step row has it."""
-    carry: Sequence[str] = ()
-    """Top-level folders taken from `parent` by tree id."""
+    changes: Sequence[str] = ("harness",)
+    """The components (top-level folders) that the step made. Every other one of `parent` is carried by its tree id."""
     operation: str = "training"
     step_fields: Mapping[str, Any] = field(default_factory=dict)
     """More columns of the step row (`consumed_json`, …), written with the version row."""
@@ -78,7 +79,7 @@ class Publisher:
             known = await self._writer.write(lambda conn: catalog.version(conn, scenario, number=1))
             if known is not None:
                 return await self._finish(known) if known.state == "publishing" else known
-            return await self._publish(Proposal(scenario, files, None, summary, operation="base"))
+            return await self._publish(Proposal(scenario, dict(files), None, summary, operation="base"))
 
     async def publish(self, proposal: Proposal) -> Version:
         """Publish a candidate, or keep it as `pending`. Raises Conflict when the head is not its parent any more."""
@@ -233,7 +234,7 @@ class Publisher:
 
         def make() -> tuple[str, str, dict[str, str]]:
             release = self._repository.commit(
-                proposal.files, facts, proposal.parent, f"v{number}: {proposal.summary}", proposal.carry
+                proposal.files, facts, proposal.parent, f"v{number}: {proposal.summary}", proposal.changes
             )
             return release, self._repository.content_id(release), self._repository.components(release)
 

@@ -85,7 +85,7 @@ def test_large_files_become_pointers_in_the_layout_of_git_lfs(repository: Reposi
 
 def test_a_component_that_did_not_change_is_carried_by_its_tree_id(repository: Repository) -> None:
     first = repository.commit({"weights/a.json": b"{}", **RULE}, {"number": 1}, None, "v1")
-    second = repository.commit({"harness/rules/b.md": b"new"}, {"number": 2}, first, "v2", carry=["weights"])
+    second = repository.commit({"harness/rules/b.md": b"new"}, {"number": 2}, first, "v2", changes=["harness"])
     assert repository.components(second)["weights"] == repository.components(first)["weights"]
     assert sorted(repository.files(second)) == ["harness/rules/b.md", "weights/a.json"]
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from reef.errors import ConfigError, InvalidInput, NotFound, ReefError
 from reef.harness.adapter_file import Adapter
 from reef.harness.formats import formatted
-from reef.harness.tree import PREFIX, RESERVED, Entry, Tree
+from reef.harness.tree import PREFIX, PROGRAMS, RESERVED, Entry, Tree
 from reef.paths import Paths, search
 
 
@@ -118,9 +118,10 @@ def _render_one(entry: Entry, adapter: Adapter) -> dict[str, bytes]:
         return {place: formatted(place, entry.config["data"])}
     template = str(getattr(adapter.render, entry.kind))
     ext = str(entry.config.get("ext", ""))
-    if entry.kind == "code_extension" and ext not in adapter.render.extensions.allowed:
+    if entry.kind in PROGRAMS and ext not in adapter.render.extensions.allowed:
+        what = f".{ext} {entry.kind.removeprefix('code_')}s"
         allowed = ", ".join(adapter.render.extensions.allowed)
-        raise InvalidInput(f"{entry.id}: {adapter.title} does not load .{ext} extensions (it loads: {allowed})")
+        raise InvalidInput(f"{entry.id}: {adapter.title} does not load {what} (it loads: {allowed})")
     place = template.replace("{id}", entry.id).replace("{ext}", ext)
     files = {place: entry.text.encode()}
     for inner, text in entry.config.get("files", {}).items():

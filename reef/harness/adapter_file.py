@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from reef.harness.tree import KINDS
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(
@@ -109,7 +111,7 @@ class Resume(_Section):
 
 
 class Extensions(_Section):
-    """Which files a code extension may be."""
+    """Which files a code extension, a tool or a hook may be."""
 
     allowed: list[str] = []
 
@@ -121,9 +123,19 @@ class Render(_Section):
     skill: str | None = None
     agent_command: str | None = Field(None, alias="agent_command")
     code_extension: str | None = Field(None, alias="code_extension")
+    tool: str | None = None
+    hook: str | None = None
+    agent: str | None = None
+    graph: str | None = None
     config: dict[str, str] = {}
     """File for each config target."""
     extensions: Extensions = Extensions()
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Kind to place, of every kind that is rendered but `config`."""
+        found = {kind: getattr(self, kind) for kind in KINDS if kind != "config"}
+        return {kind: place for kind, place in found.items() if place}
 
 
 class Code(_Section):
@@ -209,6 +221,4 @@ class Adapter(_Section):
     @property
     def kinds(self) -> list[str]:
         """The entry kinds that this agent is given."""
-        found = [kind for kind in ("rules", "skill", "agent_command") if getattr(self.render, kind)]
-        found += ["code_extension"] if self.render.code_extension else []
-        return found + (["config"] if self.render.config else [])
+        return [*self.render.places, *(["config"] if self.render.config else [])]

@@ -75,8 +75,7 @@ def prepare_alongside(install: Install, adapter: Adapter, served: Served, cwd: P
 
 def _link(home: Path, install: Install, paths: list[str], adapter: Adapter) -> None:
     # A place that this version does not fill is linked as well: a later install fills it while the agent runs.
-    places = (adapter.render.rules, adapter.render.skill, adapter.render.agent_command, adapter.render.code_extension)
-    names = sorted({place.partition("/")[0] for place in [*places, *paths] if place})
+    names = sorted({place.partition("/")[0] for place in [*adapter.render.places.values(), *paths]})
     if adapter.home.link == "entries":
         _link_entries(home, install, names)
         _refuse_foreign(home, [name for name in names if not (home / name).is_dir()], adapter)

@@ -10,9 +10,9 @@ from aiohttp import web
 
 from reef.daemon.access import Access
 from reef.daemon.house import House, house_of
+from reef.daemon.named_versions import find_version
 from reef.daemon.naming import asked_scenario
 from reef.daemon.replies import json_reply
-from reef.daemon.routes_versions import find_version
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
 from reef.errors import InvalidInput, ReefError

@@ -205,6 +205,15 @@ def entry_id(id: object) -> str:
     return id
 
 
+def entry_of(path: str) -> tuple[str, str] | None:
+    """Kind and id of the entry that a path inside a version's content belongs to; None outside the tree."""
+    folder, _, rest = path.removeprefix(PREFIX).partition("/") if path.startswith(PREFIX) else ("", "", "")
+    kind = next((kind for kind, place in _FOLDERS.items() if place == folder), None)
+    if kind is None or not rest:
+        return None
+    return kind, rest.partition("/")[0] if kind == "skill" else rest.rpartition(".")[0]
+
+
 def relative_path(path: object, owner: str) -> str:
     """Check a path inside an entry's own folder and return it. Raises InvalidInput that names `owner`."""
     parts = path.split("/") if isinstance(path, str) else []

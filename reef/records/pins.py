@@ -1,6 +1,7 @@
 """Pins: the version of a scenario that stays installed, for one agent or for every agent of it.
 
-The pin of an agent comes before that of all of them. A pin is about what is installed; what is served moves on.
+The pin of an agent comes before that of all of them. A pin is about what is installed; what is served moves on. The
+caller appends the event that tells what it did.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from reef import events
 from reef.ids import utc_now
-from reef.records import rows
 
 EVERY = ""
 """The adapter of a pin that is for every agent."""
@@ -23,16 +22,12 @@ def pin(conn: sqlite3.Connection, scenario: str, adapter: str | None, version: i
         " ON CONFLICT (scenario, adapter) DO UPDATE SET version = excluded.version, at = excluded.at",
         (scenario, adapter or EVERY, version, utc_now()),
     )
-    rows.add_event(conn, events.VERSION_PINNED, scenario, {"version": version, "adapter": adapter}, "pinned")
 
 
 def unpin(conn: sqlite3.Connection, scenario: str, adapter: str | None) -> bool:
     """Take a pin away; with None every pin of the scenario. Returns whether there was one."""
     where, values = ("", (scenario,)) if adapter is None else (" AND adapter = ?", (scenario, adapter))
-    gone = conn.execute(f"DELETE FROM pins WHERE scenario = ?{where}", values).rowcount > 0
-    if gone:
-        rows.add_event(conn, events.VERSION_UNPINNED, scenario, {"adapter": adapter}, "unpinned")
-    return gone
+    return conn.execute(f"DELETE FROM pins WHERE scenario = ?{where}", values).rowcount > 0
 
 
 def pins(conn: sqlite3.Connection, scenario: str | None = None) -> list[dict[str, Any]]:

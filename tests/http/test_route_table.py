@@ -46,7 +46,9 @@ OPEN = {
 DECIDING = {
     "DELETE /reef/scenarios/{scenario}",
     "POST /reef/scenarios/{scenario}/restore",
+    "POST /reef/scenarios/{scenario}/pin",
     "POST /reef/scenarios/{scenario}/promote",
+    "POST /reef/scenarios/{scenario}/unpin",
     "POST /reef/scenarios/{scenario}/rollback",
     "POST /reef/harness/install",
     "POST /reef/forget",

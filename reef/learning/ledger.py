@@ -17,7 +17,7 @@ from reef.ids import from_blob
 from reef.learning.context import Rejected
 from reef.learning.recipe import AskInput
 from reef.records import rows
-from reef.versions.catalog import consume
+from reef.versions.catalog import BROKEN_OFF, consume, free_ask
 
 MAX_REJECTED = 25
 STOPPED = "the daemon stopped"
@@ -109,11 +109,18 @@ def note(conn: sqlite3.Connection, scenario: str, number: int, fields: Mapping[s
 
 
 def settle(
-    conn: sqlite3.Connection, scenario: str, number: int, state: str, reason: str, fields: Mapping[str, Any]
+    conn: sqlite3.Connection,
+    scenario: str,
+    number: int,
+    state: str,
+    reason: str,
+    fields: Mapping[str, Any],
+    again: str | None = None,
 ) -> bool:
     """End a running step and its asks, state and reason alike; nothing when the step was settled before.
 
-    False when its version is `publishing`: then the publisher has to end it.
+    With `again` its asks are queued once more, for this reason. False when the step's version is `publishing`: then the
+    publisher has to end it.
     """
     if _state(conn, scenario, number) != "running":
         return True
@@ -126,6 +133,9 @@ def settle(
     # An ask has no state of its own for a step whose checks could not be made.
     ask_state = "failed" if state == "could_not_evaluate" else state
     for ask, ask_number in _running_asks(conn, scenario, number):
+        if again is not None:
+            free_ask(conn, rows, scenario, ask, ask_number, again, reason)
+            continue
         rows.set_ask(conn, ask, state=ask_state, reason=reason)
         ids = {"ask": ask, "number": ask_number, "step": number}
         rows.add_event(conn, events.ASK_CHANGED, scenario, ids, ask_state)
@@ -133,13 +143,16 @@ def settle(
 
 
 def settle_broken_off(conn: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Fail every step that an earlier daemon left running, and every ask that waits for a step which has ended.
+    """Fail every step that an earlier daemon left running, and free its asks and those whose step has ended otherwise.
 
-    Steps whose version is still `publishing` are the publisher's. Returns (scenario, step) of those that were failed.
+    An ask is queued again only once: what it asks for may be what ended the daemon. Steps whose version is still
+    `publishing` are the publisher's. Returns (scenario, step) of those that were failed.
     """
     running = conn.execute("SELECT scenario, number FROM steps WHERE state = 'running' ORDER BY sequence").fetchall()
     failed = [
-        (scenario, int(number)) for scenario, number in running if settle(conn, scenario, number, "failed", STOPPED, {})
+        (scenario, int(number))
+        for scenario, number in running
+        if settle(conn, scenario, number, "failed", STOPPED, {}, again=BROKEN_OFF)
     ]
     lost = conn.execute(
         "SELECT asks.id, asks.scenario, asks.number FROM asks WHERE asks.state = 'running' AND NOT EXISTS ("
@@ -147,8 +160,7 @@ def settle_broken_off(conn: sqlite3.Connection) -> list[tuple[str, int]]:
         " AND steps.state = 'running')"
     ).fetchall()
     for id, scenario, number in lost:
-        rows.set_ask(conn, from_blob(id), state="failed", reason=STOPPED)
-        rows.add_event(conn, events.ASK_CHANGED, scenario, {"ask": from_blob(id), "number": number}, "failed")
+        free_ask(conn, rows, scenario, from_blob(id), number, BROKEN_OFF, STOPPED)
     return failed
 
 

@@ -13,6 +13,7 @@ from reef.errors import NotFound
 from reef.ids import from_blob, to_blob, utc_now, version_number
 
 REQUEUED = "publishing lost a race, so the ask was queued again"
+BROKEN_OFF = "the daemon ended in the middle of its step, so the ask was queued again"
 
 
 class Rows(Protocol):
@@ -153,7 +154,7 @@ def settle_version(conn: sqlite3.Connection, rows: Rows, row: Version, state: st
         now = utc_now()
         rows.update_step(conn, scenario=row.scenario, number=row.step, state=state, ended_at=now)
         rows.add_event(conn, events.STEP_ENDED, row.scenario, {"step": row.step, "version": row.number}, state)
-        for ask, number, _ in _asks(conn, row):
+        for ask, number in _asks(conn, row):
             rows.set_ask(conn, ask, state=state, settled_at=now)
             rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
     found = version(conn, row.scenario, number=row.number)
@@ -172,13 +173,21 @@ def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: st
     conn.execute(
         "UPDATE reports SET consumed_by = NULL WHERE scenario = ? AND consumed_by = ?", (row.scenario, row.step)
     )
-    for ask, number, before in _asks(conn, row):
-        state = "failed" if before == REQUEUED else "queued"
-        if state == "queued":
-            rows.set_ask(conn, ask, state=state, step=None, reason=REQUEUED)
-        else:
-            rows.set_ask(conn, ask, state=state, settled_at=now, reason=reason)
-        rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
+    for ask, number in _asks(conn, row):
+        free_ask(conn, rows, row.scenario, ask, number, REQUEUED, reason)
+
+
+def free_ask(
+    conn: sqlite3.Connection, rows: Rows, scenario: str, ask: str, number: int, again: str, reason: str
+) -> None:
+    """Queue a running ask once more, with the reason `again`; one that has been queued again before is failed."""
+    found = conn.execute("SELECT reason FROM asks WHERE id = ?", (to_blob(ask),)).fetchone()
+    state = "failed" if found is not None and found[0] in (REQUEUED, BROKEN_OFF) else "queued"
+    if state == "queued":
+        rows.set_ask(conn, ask, state=state, step=None, reason=again)
+    else:
+        rows.set_ask(conn, ask, state=state, settled_at=utc_now(), reason=reason)
+    rows.add_event(conn, events.ASK_CHANGED, scenario, {"ask": ask, "number": number}, state)
 
 
 def consume(conn: sqlite3.Connection, scenario: str, step: int, inputs: Sequence[str]) -> None:
@@ -189,12 +198,12 @@ def consume(conn: sqlite3.Connection, scenario: str, step: int, inputs: Sequence
     )
 
 
-def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int, str | None]]:
+def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int]]:
     found = conn.execute(
-        "SELECT id, number, reason FROM asks WHERE scenario = ? AND step = ? AND state = 'running' ORDER BY number",
+        "SELECT id, number FROM asks WHERE scenario = ? AND step = ? AND state = 'running' ORDER BY number",
         (row.scenario, row.step),
     ).fetchall()
-    return [(from_blob(ask), int(number), reason) for ask, number, reason in found]
+    return [(from_blob(ask), int(number)) for ask, number in found]
 
 
 def _pending_with(conn: sqlite3.Connection, row: Version) -> list[int]:

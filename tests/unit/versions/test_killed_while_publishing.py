@@ -30,12 +30,14 @@ ROOT = Path(__file__).parents[3]
 WITH_STEP = ("training", "pending", "weights")
 BEFORE_ROW = ("first object", "large file", "objects", "in the first transaction")
 COMMON = tuple(point for point in POINTS if point != "large file")
-CASES = [
-    *[(what, point) for what in ("training", "pending") for point in COMMON],
-    *[(what, point) for what in ("rollback", "promote", "upgrade") for point in ("objects", "row", "ref", "settled")],
-    *[("base", point) for point in ("objects", "row", "ref")],
-    *[("weights", point) for point in ("large file", "row")],
+QUICK = [
+    *[("training", point) for point in COMMON],
+    *[("pending", point) for point in ("objects", "row", "ref")],
+    *[("rollback", "row"), ("promote", "ref"), ("upgrade", "row"), ("base", "objects"), ("base", "row")],
+    *[("weights", "large file"), ("weights", "ref")],
 ]
+ALL = [(what, point) for what in ("pending", "rollback", "promote", "upgrade", "weights", "base") for point in COMMON]
+CASES = [*QUICK, *[pytest.param(*case, marks=pytest.mark.slow) for case in ALL if case not in QUICK]]
 
 
 @dataclass

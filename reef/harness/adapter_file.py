@@ -41,6 +41,8 @@ class Install(_Section):
     """Requirement that brings a Node from the Python package registry where the machine has none that fits."""
     python: str | None = None
     """Least version of Python that runs it, for `pypi`."""
+    python_below: str | None = None
+    """First version of Python that does not."""
     scripts: list[str] = []
     """Packages whose install scripts are run; all others' are not."""
 

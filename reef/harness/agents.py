@@ -1,6 +1,7 @@
 """The agents' own programs: installed from the adapter's lock file into reef's data folder, and how they are started.
 
     agents/<adapter>/<version>/   package.json, package-lock.json, node_modules/, installed.json
+                                  or an environment of Python: bin/, lib/, pyvenv.cfg, installed.json
 
 An install is whole or not there: it is made beside its place and renamed. Every package is held to the hash in the lock
 file and no install script runs.
@@ -13,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -21,15 +21,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reef.errors import Failed, InvalidInput, NotFound
-from reef.harness import node
+from reef.harness import node, pypi
 from reef.harness.adapter_file import Adapter, Install
-from reef.harness.node import Progress
+from reef.harness.installer import Progress, run_installer
 from reef.ids import utc_now
 from reef.paths import Paths, ensure_private, write_atomic
 
 LOCK_FILES = ("package.json", "package-lock.json")
-_INSTALL_S = 900
-_BEAT_S = 5.0
 _UNTRUSTED = (
     "SELF_SIGNED_CERT_IN_CHAIN",
     "DEPTH_ZERO_SELF_SIGNED_CERT",
@@ -66,7 +64,10 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     if not is_installed(adapter, paths):
         raise NotFound(f"{adapter.title} {spec.version} is not installed", f"reef agents add {adapter.name}")
     program = _program(adapter, agent_folder(adapter, paths))
-    if spec.native or spec.kind == "pypi":
+    if spec.kind == "pypi":
+        # The person's PYTHONPATH is for the person's own programs: the agent would import its parts from there.
+        return [str(pypi.program_of(agent_folder(adapter, paths))), "-E", "-P", str(program)]
+    if spec.native:
         return [str(program)]
     found = node.find(spec.node, paths)
     if found is None:
@@ -76,7 +77,10 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
 
 def _program(adapter: Adapter, folder: Path) -> Path | None:
     """What is started, in an install folder; None when it is not there."""
-    found = sorted(place for place in folder.glob(_install_of(adapter).binary_path) if place.is_file())
+    spec = _install_of(adapter)
+    if spec.kind == "pypi" and not pypi.program_of(folder).is_file():
+        return None
+    found = sorted(place for place in folder.glob(spec.binary_path) if place.is_file())
     return found[0] if found else None
 
 
@@ -96,7 +100,9 @@ def install_agent(adapter: Adapter, paths: Paths, progress: Progress, environ: M
         if spec.kind == "npm":
             found = node.ensure(spec.node, spec.node_wheel, paths, progress, environ)
             if not is_installed(adapter, paths):
-                _install_npm(adapter, found, paths, progress, environ)
+                _install_fresh(adapter, found, paths, progress, environ)
+        elif spec.kind == "pypi":
+            _install_fresh(adapter, None, paths, progress, environ)
         progress(f"{adapter.title} {spec.version} is installed ({time.monotonic() - started:.1f} s)")
     return True
 
@@ -115,28 +121,33 @@ def _install_of(adapter: Adapter) -> Install:
 
 def lock_hash(adapter: Adapter) -> str:
     """What an install is known by: the SHA-256 of the adapter's lock file, hex."""
-    lock = "requirements.lock" if _install_of(adapter).kind == "pypi" else "package-lock.json"
+    lock = pypi.LOCK if _install_of(adapter).kind == "pypi" else "package-lock.json"
     return hashlib.sha256((adapter.folder / lock).read_bytes()).hexdigest()
 
 
-def _install_npm(
-    adapter: Adapter, found: node.Node, paths: Paths, progress: Progress, environ: Mapping[str, str] | None
+def _install_fresh(
+    adapter: Adapter, found: node.Node | None, paths: Paths, progress: Progress, environ: Mapping[str, str] | None
 ) -> None:
+    """Install beside the agent's place and take it; `found` is the Node of a kind that has one."""
     spec = _install_of(adapter)
     place = agent_folder(adapter, paths)
     fresh = place.with_name(f".{place.name}.{os.getpid()}")
-    shutil.rmtree(fresh, ignore_errors=True)
+    for left in place.parent.glob(f".{place.name}.*"):
+        # Only one install runs at a time, so whatever stands here belongs to one that was killed.
+        shutil.rmtree(left, ignore_errors=True)
     ensure_private(fresh)
-    packages = (adapter.folder / "package-lock.json").read_text(encoding="utf-8").count('"integrity"')
-    progress(f"installing {adapter.title} {spec.version} ({packages} packages, each by its hash)")
+    facts = {"lock": lock_hash(adapter), "version": spec.version}
     try:
-        for name in LOCK_FILES:
-            shutil.copyfile(adapter.folder / name, fresh / name)
-        _npm_ci(adapter, found, fresh, paths, progress, node.npm_environment(found, paths, environ))
+        if found is not None:
+            _npm_ci(adapter, found, fresh, paths, progress, node.npm_environment(found, paths, environ))
+            facts["node"] = found.version
+        else:
+            lock = adapter.folder / pypi.LOCK
+            used = pypi.install_packages(spec, adapter.title, lock, fresh, place, paths, progress, environ)
+            facts["python"] = used.version
         if _program(adapter, fresh) is None:
             raise Failed(f"{spec.package} {spec.version} does not hold {spec.binary_path}")
-        facts = {"lock": lock_hash(adapter), "version": spec.version, "node": found.version, "installed_at": utc_now()}
-        write_atomic(fresh / "installed.json", json.dumps(facts).encode())
+        write_atomic(fresh / "installed.json", json.dumps(facts | {"installed_at": utc_now()}).encode())
         shutil.rmtree(place, ignore_errors=True)
         fresh.rename(place)
     finally:
@@ -146,30 +157,14 @@ def _install_npm(
 def _npm_ci(
     adapter: Adapter, found: node.Node, folder: Path, paths: Paths, progress: Progress, environ: dict[str, str]
 ) -> None:
+    packages = (adapter.folder / "package-lock.json").read_text(encoding="utf-8").count('"integrity"')
+    progress(f"installing {adapter.title} {_install_of(adapter).version} ({packages} packages, each by its hash)")
+    for name in LOCK_FILES:
+        shutil.copyfile(adapter.folder / name, folder / name)
     ensure_private(paths.cache / "npm")
     argv = [*found.npm, "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--prefer-offline"]
-    started = time.monotonic()
-    child = subprocess.Popen(
-        argv,
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    while True:
-        try:
-            said, _ = child.communicate(timeout=_BEAT_S)
-            break
-        except subprocess.TimeoutExpired:
-            if time.monotonic() - started > _INSTALL_S:
-                child.kill()
-                child.communicate()
-                raise Failed(f"npm did not end within {_INSTALL_S} s", "check the network, then try again") from None
-            progress(f"still installing {adapter.title} ({time.monotonic() - started:.0f} s)")
-    if child.returncode != 0:
+    status, said = run_installer(argv, folder, environ, adapter.title, progress)
+    if status != 0:
         raise _npm_failed(adapter, said, paths)
 
 

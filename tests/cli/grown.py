@@ -14,7 +14,7 @@ from reef.versions.catalog import Rows
 from reef.versions.publish import Proposal, Publisher
 from reef.versions.repository import Repository
 
-SCENARIOS = ("grown", "lead", "back", "race", "yes", "needy")
+SCENARIOS = ("grown", "lead", "back", "race", "yes", "needy", "kept")
 NEEDS = ({"kind": "env", "name": "key", "check": "FOO_TOKEN"}, {"kind": "service", "name": "db", "check": "it answers"})
 """What v3 of `needy` needs."""
 RULE = "Reproduce the bug first."

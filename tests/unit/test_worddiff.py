@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from reef import worddiff
+from reef.cli.difference import lines_of
 
 
 def hunks(old: str, new: str) -> str:
@@ -44,3 +45,9 @@ def test_what_is_not_a_difference_is_kept_as_it_is() -> None:
         {"sign": "!", "text": "not shown as text: 3 bytes before, 4 bytes after"}
     ]
     assert worddiff.lines("") == []
+
+
+def test_the_command_line_marks_changed_words_without_colour() -> None:
+    file = {"path": "harness/rules/x.md", "status": "changed", "entry": {"kind": "rules", "id": "x"}}
+    shown = lines_of({"files": [file | {"hunks": hunks("  Answer in two words.\n", "  Answer in one words.\n")}]})
+    assert shown == ["  harness/rules/x.md  rules x", "  @@ -1 +1 @@", "  ~   Answer in [-two-]{+one+} words."]

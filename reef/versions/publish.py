@@ -74,11 +74,12 @@ class Publisher:
     async def create_base(
         self, scenario: str, files: Mapping[str, bytes], summary: str = "the base of this scenario"
     ) -> Version:
-        """Publish v1. Idempotent: an existing v1 is returned, a broken-off one finished."""
+        """Publish v1. Idempotent: an existing v1 is returned, one that was broken off or refused is finished."""
         async with self._turn(scenario):
             known = await self._writer.write(lambda conn: catalog.version(conn, scenario, number=1))
             if known is not None:
-                return await self._finish(known) if known.state == "publishing" else known
+                # A base that a held lock refused is marked, and there is no other version that could be served.
+                return known if known.state == "published" else await self._finish(known)
             return await self._publish(Proposal(scenario, dict(files), None, summary, operation="base"))
 
     async def publish(self, proposal: Proposal) -> Version:

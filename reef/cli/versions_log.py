@@ -64,9 +64,7 @@ def log(
 
 
 def diff(
-    old: Annotated[
-        str | None, typer.Argument(metavar="A", help="`v1`, `s12`, `base`; else the one before B.")
-    ] = None,
+    old: Annotated[str | None, typer.Argument(metavar="A", help="`v1`, `s12`, `base`; else the one before B.")] = None,
     new: Annotated[str | None, typer.Argument(metavar="B", help="`v3`, `s12`, `base`; else the newest.")] = None,
     scenario_name: ScenarioOption = None,
     json: JsonOption = False,

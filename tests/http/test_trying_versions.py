@@ -1,0 +1,113 @@
+"""From the command line with an agent: one session with a version, and finding the version that broke things."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import cast
+
+import pytest
+
+from reef.harness.adapter import load_adapter
+from reef.records import rows
+from reef.records.writer import Writer
+from reef.versions.catalog import Rows
+from reef.versions.publish import Proposal, Publisher
+from reef.versions.repository import Repository
+from tests.fakes.agent_place import place_fake_agent
+from tests.http.running import Home
+
+NAME = "eight"
+BAD = 6
+"""The version whose rule makes the agent crash; it stays in the later ones."""
+AGENT = """
+import json, os, pathlib, sys
+rules = pathlib.Path(os.environ["PI_CODING_AGENT_DIR"], "AGENTS.md").read_text()
+print(json.dumps({"rules": rules, "argv": sys.argv[1:], "version": os.environ["REEF_VERSION"]}))
+sys.exit(3 if "[[crash]]" in rules else 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def eight(home: Home) -> Home:
+    """A scenario with v1 to v8, each with a rule more, v9 pending with code, and an agent for it."""
+    home.nobody.post("/reef/scenarios", json={"name": NAME})
+    home.stop()
+
+    async def publish() -> None:
+        writer, repository = Writer(home.paths.database), Repository(home.paths.versions_git)
+        publisher = Publisher(writer, repository, cast(Rows, rows))
+        files = repository.files((await publisher.head(NAME)).release_id)
+        for number in range(2, 10):
+            head = await publisher.head(NAME)
+            said = "[[crash]] Stop at once." if number == BAD else f"Rule of version {number}."
+            path = f"harness/rules/r{number}.md" if number < 9 else "harness/extensions/notify.ts"
+            files = files | {path: f"{said}\n".encode()}
+            await publisher.publish(Proposal(NAME, files, head.release_id, f"rule {number}", pending=number == 9))
+        writer.close()
+
+    asyncio.run(publish())
+    place_fake_agent(load_adapter("pi", home.paths), home.paths).write_text(AGENT)
+    home.start()
+    return home
+
+
+def reef(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of this home in pipes."""
+    command = [sys.executable, "-P", "-m", "reef.cli.app", *arguments, "-s", NAME]
+    if "--" in arguments:
+        place = arguments.index("--")
+        command = [*command[:4], *arguments[:place], "-s", NAME, *arguments[place:]]
+    return subprocess.run(command, env=home.env, cwd=home.folder, capture_output=True, text=True, timeout=60)
+
+
+def test_a_trial_is_one_session_and_leaves_pin_install_and_wrapper_as_they_are(eight: Home) -> None:
+    assert reef(eight, "versions", "pin", "v2").returncode == 0
+    assert reef(eight, "versions", "install").returncode == 0
+    folder = eight.paths.harness / NAME / "pi"
+    watched = [folder / "install.json", folder / "tree" / "AGENTS.md", eight.paths.bin / "reef-pi"]
+    watched.append(eight.paths.last_install)
+    before = [file.read_bytes() for file in watched]
+    before_homes = sorted(folder.iterdir())
+    done = reef(eight, "versions", "try", "v4", "--", "-p", "hello there")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("v4 was for this session only; v2 stays installed\n")
+    ran = json.loads(done.stdout)
+    assert (ran["argv"], ran["version"]) == (["-p", "hello there"], "v4")
+    assert "Rule of version 4." in ran["rules"]
+    assert [file.read_bytes() for file in watched] == before
+    assert sorted(folder.iterdir()) == before_homes
+    assert [entry.name for entry in (eight.paths.data / "trials").iterdir()] == [".lock"]
+    pins = eight.person.get(f"/reef/scenarios/{NAME}/pins").json()["pins"]
+    assert [pin["version"] for pin in pins] == [2]
+    crashed = reef(eight, "versions", "try", f"v{BAD}", "--", "-p", "hello")
+    assert crashed.returncode == 3, crashed.stderr
+    assert reef(eight, "versions", "unpin").returncode == 0
+
+
+def test_the_wrapper_has_a_word_for_a_trial_that_passes_everything_on(eight: Home) -> None:
+    command = [sys.executable, "-P", "-m", "reef.harness.wrapper", "pi", "try", "v3", "-p", "by the word"]
+    env = eight.env | {"REEF_SCENARIO": NAME}
+    done = subprocess.run(command, env=env, cwd=eight.folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    ran = json.loads(done.stdout)
+    assert (ran["argv"], "Rule of version 3." in ran["rules"]) == (["-p", "by the word"], True)
+    assert "Rule of version 4." not in ran["rules"]
+
+
+def test_a_version_with_code_is_shown_and_runs_only_after_a_yes_for_this_session(eight: Home) -> None:
+    refused = reef(eight, "versions", "try", "v9", "--", "-p", "hello")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "+ Rule of version 9." in refused.stderr
+    assert f"hint: reef versions try v9 -s {NAME} --yes" in refused.stderr
+    done = reef(eight, "versions", "try", "v9", "--yes", "--", "--print")
+    assert json.loads(done.stdout)["version"] == "v9"
+    state = eight.person.get(f"/reef/scenarios/{NAME}/versions/9").json()["state"]
+    assert state == "pending"
+    inside = subprocess.run(
+        [sys.executable, "-P", "-m", "reef.cli.app", "versions", "try", "v3"],
+        env=eight.env | {"REEF_SESSION": "x"}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert inside.returncode == 5

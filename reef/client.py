@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from reef import fetching
+from reef import fetching, needs
 from reef.connection import LONG_S, Connection, Json
 from reef.discovery import (
     current_scenario,
@@ -85,7 +85,7 @@ class Client(Connection):
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/versions/{number}")
 
     def diff(self, scenario: str, old: str, new: str) -> Json:
-        """The difference of two versions given as `v1` or release id."""
+        """The difference of two contents: each `v1`, a release id, `s12` (what step 12 made) or `base`."""
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/diff", params={"from": old, "to": new})
 
     def promote(self, scenario: str, version: int | str, expected_head: int | str | None = None) -> Json:
@@ -97,6 +97,19 @@ class Client(Connection):
     def _decide(self, scenario: str, verb: str, version: int | str, expected_head: int | str | None) -> Json:
         body = _present(version=version, expected_head=expected_head)
         return self._json("POST", f"/reef/scenarios/{_part(scenario)}/{verb}", body=body)
+
+    def pins(self, scenario: str) -> Json:
+        """The versions that stay installed: `{"pins": [{"adapter", "version", "at"}]}`; adapter None is every agent."""
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/pins")
+
+    def pin(self, scenario: str, version: int | str, adapter: str | None = None) -> Json:
+        """Keep a version installed, for one agent or for every one. Returns every pin of the scenario."""
+        body = _present(version=version, adapter=adapter)
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/pin", body=body)
+
+    def unpin(self, scenario: str, adapter: str | None = None) -> Json:
+        """Let what is installed follow the head again; without an adapter for every agent."""
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/unpin", body=_present(adapter=adapter))
 
     # reports and asks
 
@@ -225,11 +238,24 @@ class Client(Connection):
         return self._json("GET", "/reef/harness", scenario=scenario, params=params)
 
     def install_harness(
-        self, scenario: str, adapter: str, version: int | None = None, expected_head: int | str | None = None
+        self, scenario: str, adapter: str, version: int | str | None = None, expected_head: int | str | None = None
     ) -> Iterator[Json]:
-        """Install a version on this machine: `{"progress": …}` objects, then `{"installed": …}`."""
+        """Install a version, given by number or release id: `{"progress": …}` objects, then `{"installed": …}`.
+
+        What the version needs and this process's environment has goes along by name.
+        """
         body = _present(scenario=scenario, adapter=adapter, version=version, expected_head=expected_head)
-        return self._lines("/reef/harness/install", body | {"environment": fetching.of_caller()})
+        met = self._met(scenario, version)
+        more = {"environment": fetching.of_caller()} | ({"met": met} if met else {})
+        return self._lines("/reef/harness/install", body | more)
+
+    def _met(self, scenario: str, version: int | str | None) -> list[str]:
+        found = self.releases(scenario)
+        wanted = version or found.get("pinned")
+        for row in found["releases"]:
+            if row.get("current") if wanted is None else wanted in (row["version"], row["release_id"]):
+                return [needs.key(need) for need in row.get("requires") or [] if needs.met(need)]
+        return []
 
     def adapters(self) -> Json:
         return self._json("GET", "/reef/harness/adapters", anyone=True)

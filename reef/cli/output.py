@@ -129,6 +129,20 @@ def agree(question: str, yes: bool, paste: str, otherwise: str = "nothing was ch
         raise Failed(otherwise, paste)
 
 
+def secret(question: str, paste: str) -> str:
+    """A line that is typed unseen, empty for none. Raises UsageError with `paste` where nobody can be asked."""
+    from reef.errors import UsageError
+
+    if not can_ask():
+        raise UsageError("this needs a value, and there is no terminal to ask on", paste)
+    import getpass
+
+    try:
+        return getpass.getpass(question, stream=sys.stderr)
+    except EOFError:
+        return ""
+
+
 def _prompt(question: str) -> str | None:
     _talk(question)
     answer = sys.stdin.readline()

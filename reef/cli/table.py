@@ -123,10 +123,14 @@ COMMANDS: tuple[Command, ...] = (
         verbs={
             "list": "List the versions of a scenario, newest first",
             "show": "Show one version and its files",
-            "diff": "Show what differs between two versions",
+            "log": "Show the history of a scenario, one line a version",
+            "diff": "Show what differs between two versions, word by word",
             "install": "Install a version for a coding agent on this machine",
             "promote": "Make a pending version the head",
             "rollback": "Publish the content of an older version again",
+            "pin": "Keep one version installed while newer ones are served",
+            "unpin": "Let the installed version follow the head again",
+            "try": "Run the agent with a version for one session",
         },
         default="list",
     ),
@@ -140,6 +144,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("setup", "set up", "Show what versions need of this machine, and provide it"),
     Command("recipes", "set up", "List the recipes", verbs={"list": "List the recipes"}, default="list"),
     Command(
         "config",

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import Any
 
 from aiohttp import web
 
-from reef import events, fetching
+from reef import events, fetching, needs
 from reef.daemon.access import Access
 from reef.daemon.house import House, house_of
 from reef.daemon.installing import Json, Progress, tell
+from reef.daemon.named_versions import catalog, find_version
 from reef.daemon.replies import json_body, text_field
 from reef.daemon.routes_harness import rendered
-from reef.daemon.routes_versions import find_version
+from reef.daemon.routes_pins import to_install
 from reef.daemon.table import Route
 from reef.errors import Conflict, InvalidInput
 from reef.harness.adapter import load_adapter
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import install_agent
 from reef.harness.install import install_tree
+from reef.provided import provided
 from reef.records import rows
 
 
 async def install_harness(request: web.Request) -> web.StreamResponse:
-    """`POST /reef/harness/install`: the version (default: the head) becomes what the wrapper of the agent runs.
+    """`POST /reef/harness/install`: the version becomes what the wrapper runs; default: the pinned one, else the head.
 
     A pending version is promoted first: installing it is the person's yes. `expected_head` makes a lost race a 409.
-    `environment` is the caller's way to the package registries (`reef.fetching`), used in place of the daemon's own.
+    `environment` is the caller's way to the package registries (`reef.fetching`), used in place of the daemon's own;
+    `met` names what the version needs and the caller's shell has. What is still missing then blocks the install before
+    anything is written.
     """
     house = house_of(request)
     body = await json_body(request)
@@ -41,9 +46,10 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
     asked = body.get("version")
     if asked is not None and (isinstance(asked, bool) or not isinstance(asked, int | str)):
         raise InvalidInput("'version' is neither a number nor a release id")
-    found = await find_version(house, scenario.name, str(asked or head.number))
+    found = await to_install(house, scenario.name, adapter.name, asked, head.number)
+    await _refuse_unmet(house, scenario.name, adapter.name, found, body.get("met"))
     if found["state"] == "pending":
-        promoted = await house.publisher.promote(scenario.name, found["version"], expected)
+        promoted = await house.upgrading.promote(scenario.name, found["version"], expected)
         found = await find_version(house, scenario.name, promoted.release_id)
     elif found["state"] != "published":
         raise InvalidInput(f"v{found['version']} is {found['state']} and cannot be installed", "reef versions list")
@@ -66,6 +72,18 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
             await _note(house, events.HARNESS_INSTALLED, scenario.name, ids)
 
     return await tell(request, work, after)
+
+
+async def _refuse_unmet(house: House, scenario: str, adapter: str, found: Json, met: object) -> None:
+    """Raises Refused that names what the version needs and nobody has provided."""
+    if not found["requires"]:
+        return
+    told = {key for key in met if isinstance(key, str)} if isinstance(met, list) else set()
+    there = provided(house.paths, scenario, adapter)
+    wanted = [need for need in found["requires"] if needs.key(need) not in told]
+    # Of the daemon's own variables only the PATH says something about the person's machine.
+    missing = there.unmet(wanted, {"PATH": os.environ.get("PATH", "")})
+    needs.refuse(f"v{found['version']}", missing, scenario, await catalog(house, scenario), found["version"])
 
 
 async def install_program(request: web.Request) -> web.StreamResponse:

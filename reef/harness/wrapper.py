@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from reef import needs
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
 from reef.errors import Failed, ReefError, Refused, UsageError
@@ -26,12 +27,14 @@ from reef.harness.adapter import load_adapter
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv
 from reef.harness.binding import Served, Value, bound_environment, words
+from reef.harness.confirming import CONFIRM_VARIABLE, Confirming
+from reef.harness.deciding import Deciding
 from reef.harness.home import prepare_alongside, prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
-from reef.harness.launch import launch
+from reef.harness.launch import Agent, launch
 from reef.harness.resume import on_terminal, resume_line
-from reef.needs import refuse_unmet
 from reef.paths import Paths
+from reef.provided import provided
 from reef.text import safe
 
 COMMANDS: dict[str, tuple[list[str], str]] = {
@@ -40,9 +43,13 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "wait": (["asks", "watch"], "follow an ask until it is settled: wait NUMBER [--timeout SECONDS]"),
     "update": (["versions", "install"], "install the newest version, or one: update [vN]"),
     "versions": (["versions", "list"], "list the versions"),
+    "try": (["versions", "try"], "run one session with a version: try v3 [ARGUMENTS OF THE AGENT]"),
     "good": (["good"], 'rate the last answer here as good: good ["note"]'),
     "bad": (["bad"], 'rate the last answer here as bad: bad ["note"]'),
     "report": (["report"], "send a report on receipts: report RECEIPT --score 1"),
+    "setup": (["setup"], "what the version needs of this machine: setup [--set NAME=VALUE]"),
+    "page": (["page"], "open the page of a version or of an ask: page v3, page 7"),
+    "doctor": (["doctor"], "look at everything that reef needs"),
 }
 """A word of the wrapper: the `reef` command behind it, and one line of help."""
 
@@ -111,7 +118,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
         sys.stdout.write(_words(adapter))
         sys.stdout.flush()
     with Client.connect(paths, told=_say_started) as client:
-        _check_needs(client, scenario, installed(paths, scenario, adapter.name).version)
+        around = _provided(client, adapter, scenario, paths)
         session = _session(client, adapter, scenario, paths)
         try:
             model = _model(client, scenario, adapter)
@@ -123,11 +130,16 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 values = prepare(install, adapter, Served(client.url, *model), Path.cwd())
             values["token"] = str(session["token"])
             bound = bound_environment(adapter, values, alongside)
-            environment = agent_environment(os.environ, adapter, install, bound, client.url, session)
+            environment = agent_environment(around, adapter, install, bound, client.url, session)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
-            status = launch([*argv, *_own_arguments(adapter, values, alongside), *arguments], environment)
+            command = [*argv, *_own_arguments(adapter, values, alongside), *arguments]
+            if session.get("opened"):
+                status = _launch_confirming(command, environment, adapter, paths, scenario)
+            else:
+                # An agent that another one started decides through nobody: its wrapper is inside a session itself.
+                status = launch(command, environment)
             line = (
                 resume_line(adapter, Path(str(values["home"])), arguments, began)
                 if status == 0 and on_terminal()
@@ -143,11 +155,32 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                     client.close_session(session["session"])
 
 
-def _check_needs(client: Client, scenario: str, version: int) -> None:
-    """Raises Refused when the installed version needs a variable or a program that is not there."""
-    for row in client.releases(scenario)["releases"]:
-        if row["version"] == version:
-            refuse_unmet(f"v{version} of scenario {scenario}", row.get("requires") or [])
+def _launch_confirming(
+    command: list[str], environment: dict[str, str], adapter: Adapter, paths: Paths, scenario: str
+) -> int:
+    """Launch the agent with this wrapper's socket at its side, on which it can ask for the person's decision."""
+    agent = Agent()
+    deciding = Deciding(paths, adapter, scenario, agent)
+    confirming = Confirming(paths, deciding.decide)
+    try:
+        return launch(command, environment | {CONFIRM_VARIABLE: str(confirming.path)}, agent)
+    finally:
+        deciding.close()
+        confirming.close()
+
+
+def _provided(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> dict[str, str]:
+    """This process's environment with what the person has provided for the installed version.
+
+    Raises Refused when the version needs something that is not there.
+    """
+    version = installed(paths, scenario, adapter.name).version
+    rows = client.releases(scenario)["releases"]
+    wanted = next((row.get("requires") or [] for row in rows if row["version"] == version), [])
+    there = provided(paths, scenario, adapter.name)
+    unmet = there.unmet(wanted, os.environ)
+    needs.refuse(f"v{version} of scenario {scenario}", unmet, scenario, rows, version)
+    return there.environ(os.environ, wanted)
 
 
 def _say_started(parts: list[str]) -> None:
@@ -255,8 +288,15 @@ def _size(facts: Mapping[str, Any], *names: str) -> int | None:
 
 def _become_reef(command: list[str], arguments: list[str], adapter: Adapter, scenario: str) -> None:
     """Replace this process by the `reef` command behind a word. Does not return."""
-    extra = ["--adapter", adapter.name] if command == ["versions", "install"] else []
-    argv = [*command, "--scenario", scenario, *extra, *arguments[1:]]
+    rest = arguments[1:]
+    if command == ["versions", "list"] and rest and not rest[0].startswith("-"):
+        command, rest = ["versions", rest[0]], rest[1:]
+    extra = [] if command == ["doctor"] else ["--scenario", scenario]
+    if command in (["versions", "install"], ["versions", "try"], ["setup"]):
+        extra += ["--adapter", adapter.name]
+    if command == ["versions", "try"] and "--" not in rest:
+        rest = [*rest[:1], "--", *rest[1:]]
+    argv = [*command, *extra, *rest]
     os.execv(sys.executable, [sys.executable, "-P", "-m", "reef.cli.app", *argv])
 
 

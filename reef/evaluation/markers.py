@@ -174,7 +174,8 @@ def _command(entry: Entry, adapter: Adapter) -> Marker:
 
     def found(request: Body) -> bool:
         said = last_user_text(request)
-        return said != squeezed(typed) and wanted.fullmatch(said) is not None
+        match = wanted.search(said) if adapter.reach.around else wanted.fullmatch(said)
+        return said != squeezed(typed) and match is not None
 
     return Marker("its expansion", typed, found)
 

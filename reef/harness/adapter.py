@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reef.errors import ConfigError, InvalidInput, NotFound, ReefError
+from reef.harness import frontmatter
 from reef.harness.adapter_file import Adapter
 from reef.harness.formats import formatted
 from reef.harness.tree import PREFIX, PROGRAMS, RESERVED, Entry, Tree
@@ -75,9 +76,10 @@ def render(tree: Tree, adapter: Adapter) -> dict[str, bytes]:
     """
     files: dict[str, bytes] = {}
     own = Tree(entry for entry in tree.entries if not _is_anothers(entry, adapter))
-    rules = own.of_kind("rules")
-    if rules and adapter.render.rules:
-        files[adapter.render.rules] = ("\n\n".join(entry.text.strip("\n") for entry in rules) + "\n").encode()
+    texts = [entry.text.strip("\n") for entry in own.of_kind("rules")]
+    if adapter.render.rules and (texts or adapter.render.rules_head):
+        framed = [adapter.render.rules_head, *texts, adapter.render.rules_tail]
+        files[adapter.render.rules] = ("\n\n".join(text for text in framed if text) + "\n").encode()
     for entry in own.entries:
         if entry.kind not in adapter.kinds:
             raise InvalidInput(f"{entry.id}: {adapter.title} has no place for a {entry.kind}")
@@ -123,9 +125,10 @@ def _render_one(entry: Entry, adapter: Adapter) -> dict[str, bytes]:
         allowed = ", ".join(adapter.render.extensions.allowed)
         raise InvalidInput(f"{entry.id}: {adapter.title} does not load {what} (it loads: {allowed})")
     place = template.replace("{id}", entry.id).replace("{ext}", ext)
-    files = {place: entry.text.encode()}
-    for inner, text in entry.config.get("files", {}).items():
-        files[f"{place.rpartition('/')[0]}/{inner}"] = str(text).encode()
+    text = frontmatter.completed(entry.text, adapter.render.front_matter.get(entry.kind, []), entry.id)
+    files = {place: text.encode()}
+    for inner, more in entry.config.get("files", {}).items():
+        files[f"{place.rpartition('/')[0]}/{inner}"] = str(more).encode()
     return files
 
 

@@ -90,6 +90,10 @@ class Alongside(_Section):
     `{rules}` the text of all rules."""
     bound: dict[str, str] = {}
     """As in `run`."""
+    kept: list[str] = []
+    """Patterns of the person's variables that stay, although `run.removed` names them."""
+    settings: dict[str, Any] = {}
+    """Settings that stand in arguments, each as `-c KEY=VALUE` with its value in TOML, with placeholders."""
     links: dict[str, str] = {}
     """Name in that folder to a path of the installed tree."""
     binding: dict[str, dict[str, Any]] = {}
@@ -110,18 +114,28 @@ class Resume(_Section):
     """`{session}` stands for the session's id."""
     unless: list[str] = []
     """Arguments of a run without a person, after which nothing is said."""
+    header: str = "session"
+    """Type of the transcript's first line, which holds the session's id and directory."""
+    within: str | None = None
+    """Key of the object in that line that holds them; None for the line itself."""
 
 
 class Extensions(_Section):
     """Which files a code extension, a tool or a hook may be."""
 
     allowed: list[str] = []
+    beside: dict[str, str] = {}
+    """Further files in the folder of each code extension, name to content, with `{id}`."""
 
 
 class Render(_Section):
     """Where each kind of entry goes, relative to the agent's config home. A kind that is left out is not rendered."""
 
     rules: str | None = None
+    rules_head: str = ""
+    """What stands above the rules in their file, which is there without any rule then."""
+    rules_tail: str = ""
+    """What stands below them."""
     skill: str | None = None
     agent_command: str | None = Field(None, alias="agent_command")
     code_extension: str | None = Field(None, alias="code_extension")
@@ -131,6 +145,8 @@ class Render(_Section):
     graph: str | None = None
     config: dict[str, str] = {}
     """File for each config target."""
+    front_matter: dict[str, list[str]] = {}
+    """For a kind: what of `name` and `description` the agent wants at its head. reef adds what the entry lacks."""
     extensions: Extensions = Extensions()
 
     @property
@@ -171,6 +187,8 @@ class Reach(_Section):
     """What a person types to run a command."""
     placeholders: str = r"\$ARGUMENTS"
     """Regular expression that finds what the agent replaces in a command's text."""
+    around: bool = False
+    """Whether the message that a command becomes holds more than the command's text."""
 
 
 class Models(_Section):
@@ -178,6 +196,15 @@ class Models(_Section):
 
     context_window: int = 32768
     max_tokens: int = 8192
+
+
+class Own(_Section):
+    """What the agent has in the person's home when it is run without reef; `~` stands for that home."""
+
+    places: list[str] = []
+    """Its own files and folders, none of which reef writes."""
+    leaks: list[str] = []
+    """What it reads there whatever its config home is, so also when reef runs it."""
 
 
 class Adapter(_Section):
@@ -193,6 +220,7 @@ class Adapter(_Section):
     install: Install | None = None
     run: Run
     home: AgentHome = AgentHome()
+    own: Own = Own()
     transcript: Transcript | None = None
     resume: Resume | None = None
     alongside: Alongside | None = None
@@ -203,7 +231,10 @@ class Adapter(_Section):
     reach: Reach = Reach()
     models: Models = Models()
     state: dict[str, list[str]] = {}
-    """For each file of the home that the agent also writes: the keys that survive the next start."""
+    """For each file of the home that the agent also writes: the keys that survive the next start, `a.b` for one in `a`."""
+    digests: dict[str, Any] = {}
+    """Further placeholders: each the SHA-256 of a value, with placeholders, as JSON without blanks in the order of its
+    keys. For an agent that keeps the hash of what a person trusted."""
     binding: dict[str, dict[str, Any]] = {}
     """Files that point the agent at reef, with placeholders. The suffix tells JSON, TOML and YAML."""
     defaults: dict[str, dict[str, Any]] = {}

@@ -6,6 +6,8 @@ its own that is set for the run alone.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shlex
 import sys
@@ -15,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from reef.harness.adapter_file import Adapter
-from reef.harness.formats import formatted, parsed
+from reef.harness.formats import formatted, parsed, toml_value
 
-Value = str | int
+Value = str | int | list[str]
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -42,7 +44,7 @@ def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: 
     """
     window = served.context_window or adapter.models.context_window
     url = served.url.rstrip("/")
-    return {
+    values: dict[str, Value] = {
         "url": url,
         "base_url": url + ("" if adapter.dialect == "messages" else "/v1"),
         "model": served.model,
@@ -56,6 +58,12 @@ def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: 
         "python": sys.executable,
         "hook": shlex.join([sys.executable, "-P", "-m", "reef.harness.hook", adapter.name]),
     }
+    return values | {name: _digest(filled(value, values)) for name, value in adapter.digests.items()}
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def filled(value: Any, values: Mapping[str, Value]) -> Any:
@@ -76,19 +84,37 @@ def words(parts: Iterable[str], values: Mapping[str, Value]) -> list[str]:
     return [str(filled(part, values)) for part in parts]
 
 
+def own_arguments(adapter: Adapter, values: Mapping[str, Value], alongside: bool = False) -> list[str]:
+    """What stands before the person's own arguments."""
+    found = words(adapter.run.arguments, values)
+    if alongside and adapter.alongside is not None:
+        found += words(adapter.alongside.arguments, values)
+        for key, value in filled(adapter.alongside.settings, values).items():
+            found += ["-c", f"{key}={toml_value(value)}"]
+    return found
+
+
 def binding(
     adapter: Adapter, values: Mapping[str, Value], rendered: Mapping[str, bytes] | None = None
 ) -> dict[str, bytes]:
     """The files of the agent's home that point it at reef: path to content.
 
-    A file that `rendered` also holds is merged: the adapter's defaults, then the tree's values, then the binding.
+    A file that `rendered` also holds is merged: the adapter's defaults, then the tree's values, then the binding. Here
+    `{extensions}` is one more placeholder: the ids of the code extensions among `rendered`.
     """
     files: dict[str, bytes] = {}
+    values = {**values, "extensions": _extensions(adapter, rendered or {})}
     for place in sorted({*adapter.binding, *adapter.defaults}):
         theirs = parsed(place, rendered[place]) if rendered and place in rendered else {}
         merged = merge(filled(adapter.defaults.get(place, {}), values), theirs)
         files[place] = formatted(place, merge(merged, filled(adapter.binding.get(place, {}), values)))
     return files
+
+
+def _extensions(adapter: Adapter, rendered: Iterable[str]) -> list[str]:
+    place = re.escape(adapter.render.code_extension or "").replace(r"\{id\}", "([^/]+)").replace(r"\{ext\}", "[^/]+")
+    found = [re.fullmatch(place, path) for path in sorted(rendered)] if place else []
+    return [match[1] for match in found if match]
 
 
 def bound_environment(adapter: Adapter, values: Mapping[str, Value], alongside: bool = False) -> dict[str, str]:

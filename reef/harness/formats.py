@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,6 +21,16 @@ def formatted(path: str, value: Any) -> bytes:
         raise InvalidInput(f"{path} is no kind of file that reef can write (kinds: {', '.join(FORMATS)})") from None
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{path} cannot hold the value: {error}") from None
+
+
+def toml_value(value: Any) -> str:
+    """`value` on one line, as TOML writes it behind a key."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{toml_value(str(key))}={toml_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(toml_value, value)) + "]"
+    # JSON's strings are TOML's, but for one character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def parsed(path: str, content: bytes) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def prepare_home(install: Install, adapter: Adapter, served: Served, cwd: Path) 
     Raises Refused when the home holds something that the agent would read and that is not the version's.
     """
     home = ensure_private(install.home)
-    values = placeholders(adapter, served, home, install.tree, cwd)
+    # An agent that is told its home by a link may know it by the other name, also where it keeps what was trusted.
+    values = placeholders(adapter, served, home.resolve(), install.tree, cwd)
     rendered = {path: (install.tree / path).read_bytes() for path in install.files}
     bound = binding(adapter, values, rendered)
     _link(home, install, [path for path in install.files if path not in bound], adapter)
@@ -125,7 +126,29 @@ def _refuse_foreign(home: Path, names: list[str], adapter: Adapter) -> None:
 def _preferences(place: Path, base: dict[str, Any], allowed: list[str]) -> dict[str, Any]:
     """What the person changed inside the agent since reef last wrote the file."""
     now = _read(place)
-    return {key: now[key] for key in allowed if key in now and now[key] != base.get(key)}
+    kept: dict[str, Any] = {}
+    for key in allowed:
+        path = key.split(".")
+        changed = _changed(_at(now, path), _at(base, path))
+        if changed is not None:
+            for name in reversed(path):
+                changed = {name: changed}
+            kept = merge(kept, changed)
+    return kept
+
+
+def _at(value: Any, path: list[str]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _changed(now: Any, base: Any) -> Any:
+    """What of `now` is not in `base`; None for nothing. An object is looked at key by key."""
+    if not isinstance(now, Mapping) or not isinstance(base, Mapping):
+        return None if now == base else now
+    found = {key: _changed(value, base.get(key)) for key, value in now.items()}
+    return {key: value for key, value in found.items() if value is not None} or None
 
 
 def _read(place: Path) -> dict[str, Any]:

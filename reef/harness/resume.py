@@ -12,10 +12,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from reef.harness.adapter_file import Adapter
+from reef.harness.adapter_file import Adapter, Resume
 
 _CLOCK_S = 0.05
 """A file system's clock may be this far behind."""
+_HEADER_BYTES = 1 << 20
+"""Codex keeps its whole instructions in the first line."""
 
 
 def resume_line(adapter: Adapter, home: Path, arguments: Sequence[str], started: float) -> str | None:
@@ -28,23 +30,26 @@ def resume_line(adapter: Adapter, home: Path, arguments: Sequence[str], started:
     files = [(file.stat().st_mtime, file) for file in (home / adapter.transcript.path).glob("**/*.jsonl")]
     here = str(Path.cwd())
     for _, file in sorted((found for found in files if found[0] >= started - _CLOCK_S), reverse=True):
-        session, cwd = _header(file)
+        session, cwd = _header(file, adapter.resume)
         if session is not None and cwd == here:
             words = [word.replace("{session}", session) for word in adapter.resume.arguments]
             return f"with reef: {shlex.join([f'reef-{adapter.name}', *words])}"
     return None
 
 
-def _header(file: Path) -> tuple[str | None, str | None]:
+def _header(file: Path, resume: Resume) -> tuple[str | None, str | None]:
     """Id and directory of a session, as its first line has them."""
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
-            found = json.loads(lines.readline(65536))
+            found = json.loads(lines.readline(_HEADER_BYTES))
     except (OSError, ValueError):
         return None, None
-    if not isinstance(found, dict) or found.get("type") != "session" or not isinstance(found.get("id"), str):
+    if not isinstance(found, dict) or found.get("type") != resume.header:
         return None, None
-    return found["id"], found.get("cwd")
+    facts = found.get(resume.within) if resume.within else found
+    if not isinstance(facts, dict) or not isinstance(facts.get("id"), str):
+        return None, None
+    return facts["id"], facts.get("cwd")
 
 
 def on_terminal() -> bool:

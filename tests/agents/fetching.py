@@ -1,6 +1,6 @@
 """The agents' own programs, fetched once with a network: each pinned, every package by the hash in its lock file.
 
-pi comes by its adapter. The others have their lock files here until an adapter brings them.
+They come by their adapters; one that has none yet has its lock file here.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from reef.harness import node
-from reef.harness.adapter import load_adapter
+from reef.harness.adapter import adapter_names, load_adapter
 from reef.harness.agents import agent_argv, install_agent
 from reef.paths import Paths
 
+AGENTS = ("pi", "claude", "codex", "opencode")
 LOCKS = Path(__file__).parent / "locks"
 PROGRAMS = {
     "claude": "node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs",
-    "codex": "node_modules/@openai/codex/bin/codex.js",
     "opencode": "node_modules/opencode-*/bin/opencode",
 }
 """What is started, relative to the install folder."""
@@ -26,15 +26,17 @@ PROGRAMS = {
 
 def fetch(names: Iterable[str], paths: Paths) -> dict[str, list[str]]:
     """Install what is not there. Returns the start of a command line for each agent."""
-    adapter = load_adapter("pi", paths)
-    install_agent(adapter, paths, lambda line: None)
-    assert adapter.install is not None
-    runtime = node.ensure(adapter.install.node, adapter.install.node_wheel, paths, lambda line: None)
-    found = {"pi": agent_argv(adapter, paths)}
+    found: dict[str, list[str]] = {}
+    brought = [load_adapter(name, paths) for name in adapter_names(paths) if name in AGENTS]
+    for adapter in brought:
+        install_agent(adapter, paths, lambda line: None)
+        found[adapter.name] = agent_argv(adapter, paths)
+    install = load_adapter("pi", paths).install
+    assert install is not None
+    runtime = node.ensure(install.node, install.node_wheel, paths, lambda line: None)
     for name in names:
-        folder = paths.agents / name
         if name not in found:
-            program = _program(name, folder, runtime, paths)
+            program = _program(name, paths.agents / name, runtime, paths)
             script = program.suffix in (".js", ".cjs")
             found[name] = [str(runtime.program), str(program)] if script else [str(program)]
     # What npm keeps of the packages is a third as large as what it made of them, and of no use to another run.

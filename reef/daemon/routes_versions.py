@@ -110,7 +110,7 @@ async def promote(request: web.Request) -> web.Response:
     """`POST /reef/scenarios/{scenario}/promote`."""
     house, scenario = house_of(request), scenario_in_path(request)
     target, expected = _decision(await json_body(request))
-    return _decided(await house.publisher.promote(scenario.name, target, expected))
+    return _decided(await house.upgrading.promote(scenario.name, target, expected))
 
 
 async def rollback(request: web.Request) -> web.Response:

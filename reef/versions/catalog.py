@@ -99,6 +99,26 @@ def find(conn: sqlite3.Connection, scenario: str, name: str | int) -> Version:
     return found
 
 
+def bases(conn: sqlite3.Connection, scenario: str) -> list[Version]:
+    """The published versions that brought what reef ships: the base and every upgrade, oldest first."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS} FROM versions WHERE scenario = ? AND state = 'published'"
+        " AND operation IN ('base', 'upgrade') ORDER BY number",
+        (scenario,),
+    ).fetchall()
+    return [_version(row) for row in rows]
+
+
+def only_upgraded(conn: sqlite3.Connection, head: Version, since: str | None) -> bool:
+    """Whether nothing but upgrades of what reef ships was published after the release `since`, up to `head`."""
+    at: Version | None = head
+    while at is not None and at.release_id != since:
+        if at.operation != "upgrade" or at.parent is None:
+            return False
+        at = _one(conn, "scenario = ? AND release_id = ?", at.scenario, at.parent)
+    return at is not None
+
+
 def unfinished(conn: sqlite3.Connection) -> list[Version]:
     """Every row that a stop left `publishing`, oldest first."""
     rows = conn.execute(f"SELECT {_COLUMNS} FROM versions WHERE state = 'publishing' ORDER BY sequence").fetchall()

@@ -57,6 +57,8 @@ class Proposal:
     changes: Sequence[str] = ("harness",)
     """The components (top-level folders) that the step made. Every other one of `parent` is carried by its tree id."""
     operation: str = "training"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """More facts for the commit."""
     step_fields: Mapping[str, Any] = field(default_factory=dict)
     """More columns of the step row (`consumed_json`, …), written with the version row."""
 
@@ -109,8 +111,8 @@ class Publisher:
     async def promote(self, scenario: str, target: str | int, expected_head: str | int | None = None) -> Version:
         """Publish the content of a pending version as a new version, with the person's yes.
 
-        Raises Conflict also when the head has moved on since the pending version was made and `expected_head` does
-        not say that the person knows.
+        Raises Conflict also when the head has moved on since the pending version was made, not only by an upgrade of
+        what reef ships, and `expected_head` does not say that the person knows.
         """
         async with self._turn(scenario):
             head, wanted = await self._choose(scenario, target, expected_head)
@@ -119,7 +121,8 @@ class Publisher:
                     f"v{wanted.number} of {scenario!r} is not pending, and only a pending version is promoted",
                     f"reef versions rollback v{wanted.number} --scenario {scenario}",
                 )
-            if wanted.parent != head.release_id and expected_head is None:
+            is_late = not await self._writer.write(lambda conn: catalog.only_upgraded(conn, head, wanted.parent))
+            if is_late and expected_head is None:
                 raise Conflict(
                     f"v{wanted.number} was made from an older version, and v{head.number} is served now",
                     f"reef versions diff v{head.number} v{wanted.number} --scenario {scenario}",
@@ -231,6 +234,7 @@ class Publisher:
             "requires": list(proposal.requires),
             "evaluation": _digest(proposal.evaluation),
             "created_at": utc_now(),
+            **proposal.facts,
         }
 
         def make() -> tuple[str, str, dict[str, str]]:

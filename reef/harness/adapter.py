@@ -129,6 +129,9 @@ def _render_one(entry: Entry, adapter: Adapter) -> dict[str, bytes]:
     files = {place: text.encode()}
     for inner, more in entry.config.get("files", {}).items():
         files[f"{place.rpartition('/')[0]}/{inner}"] = str(more).encode()
+    if entry.kind == "code_extension":
+        for inner, more in adapter.render.extensions.beside.items():
+            files[f"{place.rpartition('/')[0]}/{inner}"] = more.replace("{id}", entry.id).encode()
     return files
 
 

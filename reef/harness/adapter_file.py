@@ -196,6 +196,9 @@ class Models(_Section):
 
     context_window: int = 32768
     max_tokens: int = 8192
+    least_window: int = 0
+    """Window below which the agent does not start. It is told this much then, and reef refuses what the model cannot
+    hold."""
 
 
 class Own(_Section):
@@ -231,7 +234,7 @@ class Adapter(_Section):
     reach: Reach = Reach()
     models: Models = Models()
     state: dict[str, list[str]] = {}
-    """For each file of the home that the agent also writes: the keys that survive the next start, `a.b` for one in `a`."""
+    """For each file of the home that the agent also writes: keys that survive the next start (`a.b`: `b` in `a`)."""
     digests: dict[str, Any] = {}
     """Further placeholders: each the SHA-256 of a value, with placeholders, as JSON without blanks in the order of its
     keys. For an agent that keeps the hash of what a person trusted."""

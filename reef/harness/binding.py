@@ -48,7 +48,7 @@ def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: 
         "url": url,
         "base_url": url + ("" if adapter.dialect == "messages" else "/v1"),
         "model": served.model,
-        "context_window": window,
+        "context_window": max(window, adapter.models.least_window),
         "max_tokens": served.max_tokens or min(adapter.models.max_tokens, window // 4),
         "reserve_tokens": min(16384, window // 4),
         "keep_tokens": min(20000, window // 3),

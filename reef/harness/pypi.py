@@ -91,7 +91,7 @@ def install_packages(
             f"{what}: it needs Python {spec.python} or later{below}, {have}",
             f"install python{spec.python} beside it, then: reef agents add {place.parent.name}",
         )
-    count = lock.read_text(encoding="utf-8").count("==")
+    count = len(re.findall(r"^[^\s#][^=\n]*==", lock.read_text(encoding="utf-8"), re.MULTILINE))
     progress(f"installing {title} {spec.version} ({count} packages, each by its hash, Python {python.version})")
     made = _environment(python, folder, source)
     again = f"reef agents add {place.parent.name}"

@@ -114,6 +114,16 @@ def choose(question: str, count: int) -> int | None:
             return int(answer)
 
 
+def letter(question: str, letters: str) -> str:
+    """Ask for one of `letters`, the last of which stands for leaving; end of input is that one."""
+    while True:
+        answer = _prompt(f"{question} [{'/'.join(letters)}] ")
+        if answer is None:
+            return letters[-1]
+        if answer and answer[0].lower() in letters:
+            return answer[0].lower()
+
+
 def agree(question: str, yes: bool, paste: str, otherwise: str = "nothing was changed", why: str = "") -> None:
     """Have the person's yes: given already, or asked for now. `paste` is the command that brings it along.
 

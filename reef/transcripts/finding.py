@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from reef.transcripts import claude, codex, opencode, pi
+from reef.transcripts import claude, codex, native, opencode, pi
 from reef.transcripts.call import Call, Reading, parsed
 
 RECORDS = "records"
@@ -18,6 +18,7 @@ READERS: dict[str, Callable[[Path, Reading], Iterator[Call]]] = {
     claude.AGENT: claude.calls,
     codex.AGENT: codex.calls,
     opencode.AGENT: opencode.calls,
+    native.AGENT: native.calls,
 }
 _ENDINGS = (".jsonl", ".json", ".db", ".sqlite")
 _LINES = 50
@@ -61,6 +62,8 @@ def kind_of(path: Path) -> str | None:
             continue
         if "agent_record_id" in found:
             return RECORDS
+        if native.is_native(found):
+            return native.AGENT
         if found.get("type") == "session" and "id" in found and "cwd" in found:
             return pi.AGENT
         if found.get("type") == "session_meta" and isinstance(found.get("payload"), dict):

@@ -298,3 +298,50 @@ def test_the_source_is_only_read_and_a_line_that_is_being_written_is_passed_over
     read(store)
     assert len(read(path, reading)) == 3
     assert (state(), reading.unreadable) == (before, 1)
+
+
+def test_a_native_session_is_read_with_its_system_prompt_and_tools_as_they_were(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": LS}
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    user = {"role": "user", "content": "list the files"}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "a.py"}
+    answer = {"role": "assistant", "content": "one file"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    at = "2026-11-30T18:52:58.510Z"
+    file = written(
+        tmp_path / "x.jsonl",
+        [
+            {"type": "session", "agent": "native", "version": 1, "id": "s-native", "cwd": "/srv/p", "at": at},
+            {"type": "context", "at": at, "system": "be brief", "tools": tools},
+            {"type": "message", "at": at, "message": user},
+            {"type": "message", "at": at, "message": asked, "model": "m", "reply": "r1", "finish": "tool_calls"},
+            {"type": "message", "at": at, "message": result},
+            {"type": "context", "at": at, "system": "be very brief", "tools": []},
+            {
+                "type": "message",
+                "at": at,
+                "message": answer,
+                "model": "m",
+                "finish": "stop",
+                "usage": usage,
+                "left_out": 2,
+            },
+            {"type": "message", "at": at, "message": {"role": "user", "content": "more"}},
+            {"type": "message", "at": at, "message": {"role": "assistant", "content": "ha"}, "finish": "interrupted"},
+        ],
+    )
+    reading = Reading()
+    first, second, third = read(file, reading)
+    assert first.request == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "be brief"}, user],
+        "tools": tools,
+    }
+    assert first.response is not None and first.response["choices"][0]["message"] == asked
+    assert (first.session, first.cwd, first.title, first.lacks) == ("s-native", "/srv/p", "list the files", ())
+    system = {"role": "system", "content": "be very brief"}
+    assert second.request == {"model": "m", "messages": [system, user, asked, result]}
+    assert second.response is not None and second.response["usage"] == usage
+    assert reading.lacks == {"which older turns were left out"}
+    assert third.state == "cancelled"

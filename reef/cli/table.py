@@ -131,6 +131,7 @@ COMMANDS: tuple[Command, ...] = (
             "pin": "Keep one version installed while newer ones are served",
             "unpin": "Let the installed version follow the head again",
             "try": "Run the agent with a version for one session",
+            "bisect": "Find the version that broke things",
         },
         default="list",
     ),

@@ -23,6 +23,7 @@ from reef.cli.version_rows import (
     state,
     with_pins,
 )
+from reef.cli.versions_bisect import bisect
 from reef.cli.versions_decide import promote, rollback, show_change
 from reef.cli.versions_log import diff, log
 from reef.cli.versions_pin import pin, unpin
@@ -182,3 +183,8 @@ command(
     examples=("reef versions try v3", 'reef versions try v3 --adapter pi -- -p "say hello"'),
     free=True,
 )(try_version)
+command(
+    app,
+    "bisect",
+    examples=("reef versions bisect", "reef versions bisect start --good v1 --bad v8", "reef versions bisect good"),
+)(bisect)

@@ -196,6 +196,7 @@ class Scenarios:
         return scenario
 
     async def _finish(self, scenario: Scenario) -> Scenario:
+        load_adapter(scenario.adapter, self._paths)
         await self._publisher.create_base(scenario.name, base_of_all(self._paths).to_files())
         await self._writer.write(lambda conn: rows.set_scenario(conn, scenario.name, state="ready"))
         ready = self._rows[scenario.name.casefold()] = replace(scenario, ready=True)

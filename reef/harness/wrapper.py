@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ from reef.errors import Failed, ReefError, Refused, UsageError
 from reef.harness.adapter import load_adapter
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv
-from reef.harness.binding import Served, Value, bound_environment, words
+from reef.harness.binding import Served, bound_environment, own_arguments
 from reef.harness.confirming import CONFIRM_VARIABLE, Confirming
 from reef.harness.deciding import Deciding
 from reef.harness.home import prepare_alongside, prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import Agent, launch
+from reef.harness.remaining import end_remaining
 from reef.harness.resume import on_terminal, resume_line
 from reef.paths import Paths
 from reef.provided import provided
@@ -130,13 +131,15 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 values = prepare(install, adapter, Served(client.url, *model), Path.cwd())
             values["token"] = str(session["token"])
             bound = bound_environment(adapter, values, alongside)
-            environment = agent_environment(around, adapter, install, bound, client.url, session)
+            kept = adapter.alongside.kept if alongside and adapter.alongside else ()
+            environment = agent_environment(around, adapter, install, bound, client.url, session, kept)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
-            command = [*argv, *_own_arguments(adapter, values, alongside), *arguments]
+            command = [*argv, *own_arguments(adapter, values, alongside), *arguments]
             if session.get("opened"):
                 status = _launch_confirming(command, environment, adapter, paths, scenario)
+                _say_ended(adapter, end_remaining(str(session["token"])))
             else:
                 # An agent that another one started decides through nobody: its wrapper is inside a session itself.
                 status = launch(command, environment)
@@ -183,14 +186,15 @@ def _provided(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> 
     return there.environ(os.environ, wanted)
 
 
+def _say_ended(adapter: Adapter, names: list[str]) -> None:
+    """Tell a person who watches what was ended with the agent."""
+    if names and on_terminal():
+        told = ", ".join(sorted(set(names)))
+        sys.stderr.write(safe(f"reef: ended what {adapter.title} left running: {told}") + "\n")
+
+
 def _say_started(parts: list[str]) -> None:
     sys.stderr.write(safe(" · ".join(parts)) + "\n")
-
-
-def _own_arguments(adapter: Adapter, values: Mapping[str, Value], alongside: bool) -> list[str]:
-    """What stands before the person's arguments."""
-    more = adapter.alongside.arguments if alongside and adapter.alongside else []
-    return words([*adapter.run.arguments, *more], values)
 
 
 def agent_environment(
@@ -200,15 +204,19 @@ def agent_environment(
     bound: Mapping[str, str],
     url: str,
     session: Mapping[str, Any],
+    stays: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The agent's environment: the person's, without any key or address but reef's own, which are in `bound`."""
+    """The agent's environment: the person's, without any key or address but reef's own, which are in `bound`.
+
+    What a pattern of `stays` names is left, although the adapter removes it.
+    """
     wrapper_set = environ.get(SET_BY_WRAPPER, "").split()
-    removed = (*PROVIDER_VARIABLES, *adapter.run.removed)
     kept = {
         name: value
         for name, value in environ.items()
         if name not in wrapper_set
-        and not any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in removed)
+        and not _matches(name, PROVIDER_VARIABLES)
+        and (_matches(name, stays) or not _matches(name, adapter.run.removed))
         and (not name.startswith("REEF_") or name in _KEPT)
     }
     # A switch that the person set in the shell is theirs.
@@ -223,6 +231,10 @@ def agent_environment(
         "REEF_TREE": str(install.tree),
     }
     return kept | switches | _straight_to(url, kept) | dict(bound) | own
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in patterns)
 
 
 def _straight_to(url: str, environ: Mapping[str, str]) -> dict[str, str]:

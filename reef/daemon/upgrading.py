@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from reef import __version__
 from reef.daemon.scenarios import Scenarios
 from reef.daemon.served import ServedVersions
 from reef.errors import ReefError
-from reef.harness.adapter import adapter_names, base_of_all
+from reef.harness.adapter import bases, together
 from reef.harness.builtins import Renewal, fingerprints, renew
 from reef.harness.tree import PREFIX, Tree
 from reef.paths import Paths
@@ -30,8 +30,8 @@ SHIPPED = "shipped"
 """The fact of an upgrade that names every built-in entry of its package, with its hash."""
 
 
-def renewal(repository: Repository, head: Version, history: Iterable[Version], shipped: Tree, paths: Paths) -> Renewal:
-    """What the built-in entries of `head` become, by those that are `shipped` now. Reads the repository.
+def renewal(repository: Repository, head: Version, history: Iterable[Version], shipped: Mapping[str, Tree]) -> Renewal:
+    """What the built-in entries of `head` become, by those that are `shipped` for each agent. Reads the repository.
 
     `history` are the versions of the scenario that brought built-in entries (`catalog.bases`).
     """
@@ -43,7 +43,7 @@ def renewal(repository: Repository, head: Version, history: Iterable[Version], s
         for name, fingerprint in told.items():
             known.setdefault(name, set()).add(str(fingerprint))
     tree = Tree.from_files(repository.files(head.release_id, PREFIX))
-    return renew(tree, shipped, known, adapter_names(paths))
+    return renew(tree, together(shipped), known, shipped)
 
 
 class Upgrading:
@@ -71,7 +71,7 @@ class Upgrading:
 
     async def all(self) -> None:
         """Upgrade every scenario that is in use; one that cannot be is named in the log."""
-        shipped = await asyncio.to_thread(base_of_all, self._paths)
+        shipped = await asyncio.to_thread(bases, self._paths)
         for scenario in self._scenarios.all():
             if scenario.ready and not scenario.archived and self._publisher.problem_now(scenario.name) is None:
                 await self._try(scenario.name, shipped)
@@ -81,14 +81,14 @@ class Upgrading:
 
         What keeps it from being done is in the log, and the next start tries again.
         """
-        return await self._try(scenario, await asyncio.to_thread(base_of_all, self._paths))
+        return await self._try(scenario, await asyncio.to_thread(bases, self._paths))
 
     async def promote(self, scenario: str, target: str | int, expected_head: str | int | None) -> Version:
         """Promote a pending version, with the built-in entries of now; the version that is served then."""
         promoted = await self._publisher.promote(scenario, target, expected_head)
         return await self.one(scenario) or promoted
 
-    async def _try(self, scenario: str, shipped: Tree) -> Version | None:
+    async def _try(self, scenario: str, shipped: Mapping[str, Tree]) -> Version | None:
         try:
             return await self._one(scenario, shipped)
         except RecordingFailed:
@@ -97,14 +97,14 @@ class Upgrading:
             log.warning("the built-in entries of scenario %s stay as they are: %s", scenario, error.message)
             return None
 
-    async def _one(self, scenario: str, shipped: Tree) -> Version | None:
+    async def _one(self, scenario: str, shipped: Mapping[str, Tree]) -> Version | None:
         head = self._publisher.head_now(scenario)
-        fits = fingerprints(shipped)
+        fits = fingerprints(together(shipped))
         # Most scenarios have the same base: what was looked at once need not be read again.
         if head is None or self._fine.get(head.content_id) == fits or self._running_step(scenario) is not None:
             return None
         history = await self._writer.write(lambda conn: catalog.bases(conn, scenario), essential=False)
-        found = await asyncio.to_thread(renewal, self._repository, head, history, shipped, self._paths)
+        found = await asyncio.to_thread(renewal, self._repository, head, history, shipped)
         self._tell_kept(scenario, found)
         if not found.reason:
             if fingerprints(found.tree) == fits:

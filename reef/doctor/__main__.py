@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from reef.doctor import calls, home, network, serving, store
+from reef.doctor import calls, home, network, serving, store, versions
 from reef.doctor.check import Check
 from reef.errors import ReefError, Refused
 from reef.paths import Paths
@@ -24,6 +24,7 @@ def checks(paths: Paths) -> Iterator[Check]:
     yield from serving.check(paths)
     yield from store.check(paths.database)
     yield from calls.check(paths.database)
+    yield from versions.check(paths)
 
 
 def main(arguments: list[str]) -> int:

@@ -6,8 +6,10 @@ need nothing else. Rendering is pure: a tree and an adapter give path to bytes, 
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,6 +20,8 @@ from reef.harness.adapter_file import Adapter
 from reef.harness.formats import formatted
 from reef.harness.tree import PREFIX, PROGRAMS, RESERVED, Entry, Tree
 from reef.paths import Paths, search
+
+log = logging.getLogger("reef.harness")
 
 
 def load_adapter(name: str, paths: Paths | None = None) -> Adapter:
@@ -59,13 +63,30 @@ def base_entries(adapter: Adapter) -> Tree:
     return Tree.from_files(files)
 
 
+def bases(paths: Paths) -> dict[str, Tree]:
+    """What reef ships for each agent, by its name. One that cannot be read is named in the log and left out."""
+    found: dict[str, Tree] = {}
+    for name, adapter in known_adapters(paths):
+        if isinstance(adapter, Adapter):
+            try:
+                found[name] = base_entries(adapter)
+            except InvalidInput as error:
+                # One that a person is writing keeps no scenario from being made.
+                log.warning("the base of adapter %s cannot be read: %s", name, error.message)
+    return found
+
+
+def together(shipped: Mapping[str, Tree]) -> Tree:
+    """The entries for all agents as one tree."""
+    return Tree({entry.id: entry for base in shipped.values() for entry in base.entries}.values())
+
+
 def base_of_all(paths: Paths) -> Tree:
-    """The entries that reef ships for all agents: what v1 of a scenario holds. An adapter that cannot be read has none.
+    """The entries that reef ships for all agents: what v1 of a scenario holds.
 
     A scenario is bound to no agent: which of them are rendered is decided when it is installed.
     """
-    found = [adapter for _, adapter in known_adapters(paths) if isinstance(adapter, Adapter)]
-    return Tree(entry for adapter in found for entry in base_entries(adapter).entries)
+    return together(bases(paths))
 
 
 def render(tree: Tree, adapter: Adapter) -> dict[str, bytes]:

@@ -221,6 +221,14 @@ async def test_one_scenario_that_cannot_be_upgraded_keeps_no_other_from_it(
     assert (house.head().number, house.head().operation) == (2, "upgrade")
 
 
+async def test_an_adapter_whose_base_cannot_be_read_keeps_nothing_from_being_made_or_upgraded(house: House) -> None:
+    house.ship("harness/rules/no/such/place.md", "x\n")
+    await house.scenarios.create("other")
+    after = await house.again()
+    assert after.head().number == 1 and EXTENSION in after.files()
+    after.writer.close()
+
+
 def test_the_built_in_entries_of_every_bundled_adapter_have_ids_of_its_own(paths: Paths) -> None:
     names = sorted(folder.name for folder in Path(bundled("adapters")).iterdir() if (folder / "adapter.toml").is_file())
     for entry in base_of_all(paths).entries:

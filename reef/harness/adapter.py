@@ -103,7 +103,8 @@ def render(tree: Tree, adapter: Adapter) -> dict[str, bytes]:
         files[adapter.render.rules] = ("\n\n".join(text for text in framed if text) + "\n").encode()
     for entry in own.entries:
         if entry.kind not in adapter.kinds:
-            raise InvalidInput(f"{entry.id}: {adapter.title} has no place for a {entry.kind}")
+            a = "an" if entry.kind[0] in "aeiou" else "a"
+            raise InvalidInput(f"{entry.id}: {adapter.title} has no place for {a} {entry.kind}")
         if entry.kind != "rules":
             files |= _render_one(entry, adapter)
     return files

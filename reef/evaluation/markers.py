@@ -186,5 +186,9 @@ def _filled(placeholder: str) -> str:
     if name in ("ARGUMENTS", "@"):
         return "".join(WORDS)
     if name.isdigit():
-        return WORDS[int(name) - 1] if 0 < int(name) <= len(WORDS) else ""
+        number = int(name)
+        if not 0 < number <= len(WORDS):
+            return ""
+        # Some agents put the rest of the words in place of the highest number as well.
+        return WORDS[number - 1] + f"(?:{''.join(WORDS[number:])})?"
     return ".*"

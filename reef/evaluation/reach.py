@@ -26,7 +26,7 @@ from reef.evaluation.result import Group
 from reef.harness.adapter import render
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv, install_agent
-from reef.harness.binding import Served, binding, bound_environment, filled, placeholders, words
+from reef.harness.binding import Served, binding, bound_environment, filled, headless_arguments, placeholders
 from reef.harness.formats import formatted
 from reef.harness.tree import Change, Tree
 from reef.paths import Paths, write_atomic
@@ -201,9 +201,8 @@ def _run(argv: list[str], tree: Tree, side: str, prompt: str, adapter: Adapter, 
         bound |= {path: formatted(path, filled(seed, values)) for path, seed in adapter.home.seed.items()}
         environment = place.environment() | adapter.run.environment | adapter.run.sealed
         environment |= bound_environment(adapter, values) | {"REEF_SESSION": "recorder"}
-        headless = [*adapter.run.arguments, *adapter.run.headless]
         job = {
-            "argv": [*argv, *words(headless, values | {"prompt": prompt})],
+            "argv": [*argv, *headless_arguments(adapter, prompt, values)],
             "env": environment,
             "cwd": str(place.work),
             "seconds": RUN_S,

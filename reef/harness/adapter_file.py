@@ -52,6 +52,9 @@ class Run(_Section):
 
     headless: list[str]
     """Arguments of one run without a person; `{prompt}` stands for the prompt."""
+    command: list[str] = []
+    """Arguments of one run without a person that types a command, where a prompt cannot: `{id}`, and `{words}` for the
+    words behind it, each an argument."""
     version: list[str]
     arguments: list[str] = []
     """What stands before the person's own arguments in every run, with placeholders."""
@@ -66,6 +69,9 @@ class Run(_Section):
     """Patterns of variables that the agent must not inherit."""
     sealed: dict[str, str] = {}
     """Set on top for a run that has no network."""
+    shell: list[str] = []
+    """Variables that reef sets and that programs of the agent's shell tool must see as the person has them. The
+    person's values are handed on as `REEF_SHELL_<name>` to the entry that reef ships for the agent, which does that."""
 
 
 class AgentHome(_Section):
@@ -118,6 +124,8 @@ class Resume(_Section):
     """Type of the transcript's first line, which holds the session's id and directory."""
     within: str | None = None
     """Key of the object in that line that holds them; None for the line itself."""
+    query: str | None = None
+    """For a transcript in SQLite: a query for id, directory and last change (seconds since 1970), newest first."""
 
 
 class Extensions(_Section):

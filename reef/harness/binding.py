@@ -21,6 +21,7 @@ from reef.harness.formats import formatted, parsed, toml_value
 
 Value = str | int | list[str]
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_TYPED = re.compile(r"/(\S+)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,17 @@ def filled(value: Any, values: Mapping[str, Value]) -> Any:
 def words(parts: Iterable[str], values: Mapping[str, Value]) -> list[str]:
     """Arguments of a command line with their placeholders replaced."""
     return [str(filled(part, values)) for part in parts]
+
+
+def headless_arguments(adapter: Adapter, prompt: str, values: Mapping[str, Value]) -> list[str]:
+    """What follows the program in one run without a person that is given `prompt`, which may be a typed command."""
+    typed = _TYPED.fullmatch(prompt)
+    if not adapter.run.command or typed is None:
+        return words([*adapter.run.arguments, *adapter.run.headless], {**values, "prompt": prompt})
+    found = words(adapter.run.arguments, values)
+    for part in adapter.run.command:
+        found += (typed[2] or "").split() if part == "{words}" else words([part], {**values, "id": typed[1]})
+    return found
 
 
 def own_arguments(adapter: Adapter, values: Mapping[str, Value], alongside: bool = False) -> list[str]:

@@ -230,6 +230,7 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
+    own |= {f"REEF_SHELL_{name}": kept.get(name, "") for name in adapter.run.shell}
     return kept | switches | _straight_to(url, kept) | dict(bound) | own
 
 

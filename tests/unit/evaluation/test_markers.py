@@ -79,6 +79,8 @@ def test_a_description_over_several_lines_is_found() -> None:
         ("first $1, second $2, third $3.", "first wordone, second wordtwo, third .", True),
         ("rest ${2:-none} end", "rest wordtwo end", True),
         ("---\ndescription: x\n---\nSay $1\n", "Say wordone", True),
+        ("---\ndescription: x\n---\nSay $1\n", "Say wordone wordtwo", True),
+        ("---\ndescription: x\n---\nSay $2\n", "Say wordone wordtwo", False),
         ("$ARGUMENTS", "wordone wordtwo", True),
         ("$ARGUMENTS", "/linter wordone wordtwo", False),
         ("Say hello", "/linter wordone wordtwo", False),

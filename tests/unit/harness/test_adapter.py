@@ -10,7 +10,7 @@ import pytest
 
 from reef.errors import ConfigError, InvalidInput, NotFound
 from reef.harness.adapter import adapter_names, base_entries, fitting, load_adapter, render
-from reef.harness.binding import Served, Value, binding, filled, placeholders
+from reef.harness.binding import Served, Value, binding, filled, headless_arguments, placeholders
 from reef.harness.tree import Entry, Tree
 from reef.paths import Paths, bundled
 
@@ -50,7 +50,7 @@ def test_every_kind_has_its_place_in_pis_home() -> None:
 def test_a_kind_that_an_agent_has_no_place_for_is_refused_by_name() -> None:
     pi = load_adapter("pi")
     bare = pi.model_copy(update={"render": pi.render.model_copy(update={"agent_command": None})})
-    with pytest.raises(InvalidInput, match="c: pi has no place for a agent_command"):
+    with pytest.raises(InvalidInput, match="c: pi has no place for an agent_command"):
         render(Tree([entry("c", "agent_command", "x")]), bare)
 
 
@@ -149,3 +149,11 @@ def test_the_lock_file_of_pi_pins_every_package_by_hash_and_names_no_host() -> N
 def test_an_adapter_folder_holds_a_readme() -> None:
     for name in adapter_names():
         assert "#" in (Path(bundled("adapters")) / name / "README.md").read_text()
+
+
+def test_a_command_without_a_person_is_a_prompt_or_has_arguments_of_its_own() -> None:
+    opencode, pi, values = load_adapter("opencode"), load_adapter("pi"), pointed("http://127.0.0.1:8900", "m")
+    assert headless_arguments(pi, "/greet you there", values)[-1] == "/greet you there"
+    assert headless_arguments(opencode, "greet", values) == ["run", "greet"]
+    assert headless_arguments(opencode, "/greet you there", values) == ["run", "--command", "greet", "you", "there"]
+    assert headless_arguments(opencode, "/greet", values) == ["run", "--command", "greet"]

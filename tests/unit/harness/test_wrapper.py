@@ -149,3 +149,15 @@ def test_a_word_of_reefs_own_becomes_the_reef_command(made: Install) -> None:
     done = wrapper("evolve", "--help")
     assert done.returncode == 0
     assert "--wait" in done.stdout and "Ask in plain words" in done.stdout
+
+
+def test_the_persons_own_folders_are_handed_on_for_the_shell_of_an_agent_whose_own_are_moved(
+    made: Install, paths: Paths
+) -> None:
+    opencode = load_adapter("opencode")
+    moved = dict.fromkeys(opencode.home.variables, "/reefs")
+    session = {"session": "0" * 32, "token": "reef-token"}
+    found = agent_environment({"XDG_CONFIG_HOME": "/mine"}, opencode, made, moved, "http://127.0.0.1:8900", session)
+    assert (found["XDG_CONFIG_HOME"], found["REEF_SHELL_XDG_CONFIG_HOME"]) == ("/reefs", "/mine")
+    # An empty one counts as one that is not set.
+    assert (found["XDG_DATA_HOME"], found["REEF_SHELL_XDG_DATA_HOME"]) == ("/reefs", "")

@@ -81,6 +81,11 @@ class Client(Connection):
     def releases(self, scenario: str) -> Json:
         return self._json("GET", "/reef/harness/releases", scenario=scenario)
 
+    def commits(self, scenario: str, after_step: int = 0, limit: int = 50, record_id: list[str] | None = None) -> Json:
+        """Versions with what each consumed and measured, oldest first; `next_after_step` is where to go on."""
+        params = _present(after_step=after_step, limit=limit, record_id=record_id)
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/commits", params=params)
+
     def version(self, scenario: str, number: int) -> Json:
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/versions/{number}")
 
@@ -97,6 +102,17 @@ class Client(Connection):
     def _decide(self, scenario: str, verb: str, version: int | str, expected_head: int | str | None) -> Json:
         body = _present(version=version, expected_head=expected_head)
         return self._json("POST", f"/reef/scenarios/{_part(scenario)}/{verb}", body=body)
+
+    def export_version(self, scenario: str, version: int | str, kind: str) -> Iterator[bytes]:
+        """A version in one file: `archive`, `bundle`, or a tar of the plain folder `skills`, `agents-md`, `git`."""
+        path = f"/reef/scenarios/{_part(scenario)}/versions/{_part(str(version))}/export"
+        with self._stream("GET", path, params={"as": kind}, timeout=LONG_S) as reply:
+            yield from reply.iter_bytes()
+
+    def import_version(self, scenario: str, path: str, look: bool = False, expected: str | None = None) -> Json:
+        """Make a version of a file of this machine; `look` only says what would be, `expected` is what was seen."""
+        body = _present(path=path, look=look or None, expected=expected)
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/import", body=body, timeout=LONG_S)
 
     def pins(self, scenario: str) -> Json:
         """The versions that stay installed: `{"pins": [{"adapter", "version", "at"}]}`; adapter None is every agent."""

@@ -132,6 +132,8 @@ COMMANDS: tuple[Command, ...] = (
             "unpin": "Let the installed version follow the head again",
             "try": "Run the agent with a version for one session",
             "bisect": "Find the version that broke things",
+            "export": "Carry a version away",
+            "import": "Make a version of what another reef exported",
         },
         default="list",
     ),

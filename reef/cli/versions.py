@@ -24,6 +24,7 @@ from reef.cli.version_rows import (
     with_pins,
 )
 from reef.cli.versions_bisect import bisect
+from reef.cli.versions_carry import export, import_version
 from reef.cli.versions_decide import promote, rollback, show_change
 from reef.cli.versions_log import diff, log
 from reef.cli.versions_pin import pin, unpin
@@ -188,3 +189,15 @@ command(
     "bisect",
     examples=("reef versions bisect", "reef versions bisect start --good v1 --bad v8", "reef versions bisect good"),
 )(bisect)
+command(
+    app,
+    "export",
+    examples=(
+        "reef versions export v3",
+        "reef versions export v3 --as agents-md -o team-rules",
+        "reef versions export v3 --bundle",
+    ),
+)(export)
+command(
+    app, "import", examples=("reef versions import coding-v3.reef.tar.gz", "reef versions import team.bundle -s coding")
+)(import_version)

@@ -6,6 +6,8 @@ from aiohttp import web
 
 from reef.daemon import (
     routes_asks,
+    routes_carry,
+    routes_commits,
     routes_forget,
     routes_harness,
     routes_import,
@@ -34,6 +36,8 @@ ROUTES: list[Route] = [
     *routes_scenarios.ROUTES,
     *routes_versions.ROUTES,
     *routes_pins.ROUTES,
+    *routes_carry.ROUTES,
+    *routes_commits.ROUTES,
     *routes_reports.ROUTES,
     *routes_asks.ROUTES,
     *routes_steps.ROUTES,

@@ -61,7 +61,7 @@ def read_wish(body: dict[str, Any]) -> Wish:
         )
     _check_text("the ask", text)
     return Wish(
-        text, _short(body, "session"), _short(body, "release_id"), _requires(body.get("requires")),
+        text, _short(body, "session"), _short(body, "release_id"), read_requires(body.get("requires")),
         _client(body.get("client")),
     )  # fmt: skip
 
@@ -86,7 +86,8 @@ def _short(body: dict[str, Any], name: str) -> str | None:
     return value
 
 
-def _requires(value: object) -> list[dict[str, Any]]:
+def read_requires(value: object) -> list[dict[str, Any]]:
+    """Check what a change needs of a machine. Raises InvalidInput that names the rule."""
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > _MOST_REQUIRES:

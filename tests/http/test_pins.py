@@ -123,3 +123,20 @@ def test_releases_have_the_path_of_their_page_and_the_metrics_of_their_step(kept
     assert rows_of[2]["page_path"] == f"/reef/harness/releases/2/page?scenario={NAME}"
     assert rows_of[2]["metrics"] == {"model_calls": 3.0}
     assert "metrics" not in rows_of[1]
+
+
+def test_commits_say_what_each_version_consumed_and_that_git_tells_the_same(kept: Home) -> None:
+    reply = kept.person.get(f"{PATH}/commits?limit=2")
+    assert reply.headers["cache-control"] == "no-store"
+    found = reply.json()
+    assert ([row["step"] for row in found["commits"]], found["next_after_step"]) == ([1, 2], 2)
+    second = found["commits"][1]
+    assert (second["training_step"], second["operation"], second["operation_verified"]) == (1, "training", True)
+    assert (second["consumed_ids"], second["metrics"]) == (["0" * 32], {"model_calls": 3.0})
+    rest = kept.person.get(f"{PATH}/commits?after_step=2").json()
+    assert ([row["pending"] for row in rest["commits"]], rest["next_after_step"]) == ([False, True], None)
+    one = kept.person.get(f"{PATH}/commits?record_id={'1' * 32}&record_id={'0' * 32}").json()
+    assert [row["step"] for row in one["commits"]] == [2]
+    for query in ("limit=0", "after_step=x", "record_id=short", "&".join(f"record_id={n:032x}" for n in range(101))):
+        assert kept.person.get(f"{PATH}/commits?{query}").status_code == 400, query[:30]
+    assert kept.nobody.get(f"{PATH}/commits").status_code == 403

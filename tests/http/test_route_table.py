@@ -46,6 +46,7 @@ OPEN = {
 DECIDING = {
     "DELETE /reef/scenarios/{scenario}",
     "POST /reef/scenarios/{scenario}/restore",
+    "POST /reef/scenarios/{scenario}/import",
     "POST /reef/scenarios/{scenario}/pin",
     "POST /reef/scenarios/{scenario}/promote",
     "POST /reef/scenarios/{scenario}/unpin",

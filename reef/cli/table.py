@@ -37,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("quickstart", "start", "See reef serve, record, learn and commit once, for real"),
     Command("up", "start", "Start the daemon in the background"),
     Command("down", "start", "Stop the daemon"),
+    Command("off", "start", "Turn reef off, and show that plain agents are as they were"),
     Command("serve", "start", "Run the daemon in the foreground"),
     Command("status", "start", "Show the daemon, the engine, the scenarios and what needs you"),
     Command("logs", "start", "Show the daemon's log"),

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from reef.errors import NotFound, Refused
+from reef.harness import own_places
 from reef.harness.adapter_file import Adapter
 from reef.harness.tree import relative_path
 from reef.ids import scenario_name, utc_now
@@ -110,6 +111,7 @@ def install_tree(
     folder = paths.harness / scenario_name(scenario) / adapter.name
     wanted = {relative_path(path, "the version"): hashlib.sha256(body).hexdigest() for path, body in files.items()}
     wrapper = paths.bin / f"reef-{adapter.name}"
+    own_places.note("installed", adapter, paths)
     with locked(folder):
         script_changed = _write_wrapper(wrapper, adapter, paths)
         last_changed = _write_text(paths.last_install, scenario)

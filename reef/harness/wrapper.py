@@ -23,6 +23,7 @@ from reef import needs
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
 from reef.errors import Failed, ReefError, Refused, UsageError
+from reef.harness import own_places
 from reef.harness.adapter import load_adapter
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv
@@ -135,6 +136,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
             environment = agent_environment(around, adapter, install, bound, client.url, session, kept)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
+            own_places.note("started", adapter, paths)
             began = time.time()
             command = [*argv, *own_arguments(adapter, values, alongside), *arguments]
             if session.get("opened"):

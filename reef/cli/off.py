@@ -1,0 +1,109 @@
+"""`reef off`: stop reef, and show that plain agents are as they were."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from reef.cli import output
+from reef.cli.down import stop
+from reef.cli.group import JsonOption, command, single
+from reef.cli.look import OUT, counted
+from reef.cli.scope import person_only
+from reef.harness import own_places
+from reef.harness.adapter import known_adapters
+from reef.harness.adapter_file import Adapter
+from reef.harness.own_places import Look
+from reef.paths import Paths
+
+app = single()
+_SHOWN = 12
+_NAMED = 3
+
+
+@command(app, examples=("reef off", "reef off --prove"))
+def off(
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Print checksums of the agents' own folders, before and after.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Turn reef off: stop the daemon.
+
+    Nothing else is to be turned back. reef runs agents in homes of its own and never writes to the folders that they
+    have without it, so `codex`, `claude` or `pi` without `reef-` go on as they are. `reef up`, or a `reef-` command,
+    turns it on again.
+
+    With `--prove` the checksums of those folders are printed: as they were when reef was first installed for the agent,
+    at the last start of its `reef-` command, before this command, and now.
+    """
+    person_only("turn reef off")
+    paths = Paths.from_environ()
+    agents = [adapter for _, adapter in known_adapters(paths) if isinstance(adapter, Adapter) and adapter.own.places]
+    before = {adapter.name: own_places.look(adapter, paths) for adapter in agents} if prove else {}
+    said = stop(paths, now=False)
+    if not json:
+        output.data(said)
+    if not prove:
+        if json:
+            output.json_value({"daemon": said})
+            return
+        names = ", ".join(adapter.title for adapter in agents)
+        output.data(f"{OUT.line(names)} without reef were never changed; reef off --prove shows it")
+        return
+    rows = [row for adapter in agents for row in _rows(adapter, paths, before[adapter.name])]
+    if json:
+        output.json_value({"daemon": said, "places": rows})
+        return
+    _tell(rows)
+
+
+def _rows(adapter: Adapter, paths: Paths, before: list[Look]) -> list[dict[str, Any]]:
+    """One row for each place of one agent."""
+    installed, started = (own_places.noted(moment, adapter, paths) for moment in ("installed", "started"))
+    names = own_places.changed(adapter, paths)
+    found = []
+    for was, now in zip(before, own_places.look(adapter, paths), strict=True):
+        first, last = installed.get(now.place), started.get(now.place)
+        row = {
+            "agent": adapter.name,
+            "place": now.place,
+            "there": now.there,
+            "files": now.files,
+            "bytes": now.bytes,
+            "installed": first.sha256 if first else None,
+            "installed_at": first.at if first else None,
+            "started": last.sha256 if last else None,
+            "started_at": last.at if last else None,
+            "before": was.sha256,
+            "now": now.sha256,
+            "changed": names[now.place],
+        }
+        found.append(row)
+    return found
+
+
+def _tell(rows: list[dict[str, Any]]) -> None:
+    cells = []
+    for row in rows:
+        if row["there"]:
+            sums = [row["installed"], row["started"], row["before"], row["now"]]
+            shown = [value[:_SHOWN] if value else OUT.symbol("–") for value in sums]
+        else:
+            shown = [OUT.symbol("–")] * 3 + ["not there"]
+        cells.append([OUT.line(row["agent"]), OUT.line(row["place"]), f"{row['files']:,}", *shown])
+    columns = ["agent", "place", "files", "first installed", "last started", "before", "now"]
+    for line in OUT.table(columns, cells):
+        output.data(line)
+    same = all(row["before"] == row["now"] for row in rows)
+    output.data("" if same else "a folder changed while this command ran: another program writes to it")
+    for row in rows:
+        if row["there"] and row["changed"]:
+            some = ", ".join(OUT.line(name or row["place"]) for name in row["changed"][:_NAMED])
+            more = f" and {len(row['changed']) - _NAMED} more" if len(row["changed"]) > _NAMED else ""
+            what = counted(len(row["changed"]), "file")
+            output.data(f"{OUT.line(row['place'])}: {what} changed since reef looked last: {some}{more}")
+    changed = any(row["there"] and row["changed"] for row in rows)
+    reason = "the plain agent writes there, and so does --alongside" if changed else "nothing there was changed"
+    output.data(f"reef itself writes to none of these places; {reason}")

@@ -93,6 +93,10 @@ class Client(Connection):
         """The difference of two contents: each `v1`, a release id, `s12` (what step 12 made) or `base`."""
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/diff", params={"from": old, "to": new})
 
+    def why(self, scenario: str, **wanted: Any) -> Json:
+        """Where something came from: `file`, `line`, `adapter`; `entry`; or neither; `version` (default: the head)."""
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/why", params=_present(**wanted))
+
     def promote(self, scenario: str, version: int | str, expected_head: int | str | None = None) -> Json:
         return self._decide(scenario, "promote", version, expected_head)
 
@@ -182,6 +186,14 @@ class Client(Connection):
 
     def cancel_ask(self, ask_id: str) -> Json:
         return self._json("POST", f"/reef/asks/{_part(ask_id)}/cancel", body={})
+
+    def propose(self, scenario: str, mutations: list[Json], reason: str, release_id: str | None = None) -> Json:
+        """Put a change into the scenario's inbox; `admitted` says whether it is there, `reason` why not."""
+        body = _present(mutations=mutations, reason=reason, release_id=release_id)
+        return self._json("POST", "/reef/harness/proposals", scenario=scenario, body=body)
+
+    def proposals(self, scenario: str | None = None) -> Json:
+        return self._json("GET", "/reef/proposals", params=_present(scenario=scenario))
 
     def steps(self, scenario: str | None = None) -> Json:
         return self._json("GET", "/reef/steps", params=_present(scenario=scenario))

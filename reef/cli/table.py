@@ -61,6 +61,16 @@ COMMANDS: tuple[Command, ...] = (
         default="list",
     ),
     Command(
+        "proposals",
+        "look",
+        "List or show changes that agents proposed",
+        verbs={
+            "list": "List the changes that agents proposed in their sessions",
+            "show": "Show one proposal, its change and what came of it",
+        },
+        default="list",
+    ),
+    Command(
         "records",
         "look",
         "List records, or show one with its request and reply",
@@ -138,6 +148,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("why", "versions", "Show where a line, an entry or a version came from"),
     Command(
         "agents",
         "set up",

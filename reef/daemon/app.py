@@ -14,6 +14,7 @@ from reef.daemon import (
     routes_install,
     routes_model,
     routes_pins,
+    routes_proposals,
     routes_records,
     routes_reports,
     routes_scenarios,
@@ -23,6 +24,7 @@ from reef.daemon import (
     routes_timeline,
     routes_usage,
     routes_versions,
+    routes_why,
 )
 from reef.daemon.access import Door
 from reef.daemon.guard import MAX_BODY, Guard
@@ -35,11 +37,13 @@ ROUTES: list[Route] = [
     *routes_model.ROUTES,
     *routes_scenarios.ROUTES,
     *routes_versions.ROUTES,
+    *routes_why.ROUTES,
     *routes_pins.ROUTES,
     *routes_carry.ROUTES,
     *routes_commits.ROUTES,
     *routes_reports.ROUTES,
     *routes_asks.ROUTES,
+    *routes_proposals.ROUTES,
     *routes_steps.ROUTES,
     *routes_records.ROUTES,
     *routes_timeline.ROUTES,

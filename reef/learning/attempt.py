@@ -153,7 +153,9 @@ class Attempt:
             raise InvalidInput(f"recipe {wanted.name} takes no asks", "reef recipes list")
         engine = home.engine_of(facts.name)
         proposer, why = choose_proposer(home.settings.harness.proposer, engine)
-        await self._note({"proposer": proposer, "policy": wanted.policy})
+        # What an agent proposed is written already.
+        writer = "agent" if self.begun.proposals else proposer
+        await self._note({"proposer": writer, "policy": wanted.policy})
         files = await asyncio.to_thread(home.repository.files, head.release_id, PREFIX)
         same = home.settings.recipe.implementation == facts.recipe
         return {
@@ -163,6 +165,7 @@ class Attempt:
             "config": {**(home.settings.recipe.config if same else {}), **facts.config},
             "adapter": facts.adapter,
             "asks": list(self.begun.asks),
+            "proposals": list(self.begun.proposals),
             "tree": Tree.from_files(files).to_json(),
             "proposer": proposer,
             "proposer_why": why,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reef.errors import Failed, NotFound
 from reef.ids import from_blob, spans, to_blob
-from reef.records import finding, lists, parts, pins, reports, search, session_lists, shapes, talks
+from reef.records import finding, lists, parts, pins, proposals, reports, search, session_lists, shapes, talks
 from reef.records.filters import Filter
 from reef.records.schema import open_readonly, refusal
 
@@ -186,6 +186,12 @@ class Reader:
         if not rows:
             raise NotFound(f"there is no ask {id}", "reef asks list")
         return shapes.ask(rows[0])
+
+    def proposals(self, scenario: str | None = None, limit: int = 100) -> list[Row]:
+        """Proposals of agents, newest first."""
+        where, values = _of(scenario, "proposals.scenario")
+        rows = self._all(f"{proposals.SELECT}{where} ORDER BY proposals.sequence DESC LIMIT ?", *values, limit)
+        return [proposals.shape(row) for row in rows]
 
     def steps(self, scenario: str | None = None, limit: int = 1000) -> list[Row]:
         """Steps, newest first, without their episodes and activity."""

@@ -13,3 +13,23 @@ M007_PINS = (
         UNIQUE (scenario, adapter)
     )""",
 )
+
+M007_PROPOSALS = (
+    # Changes that agents propose; one without a step waits. `freed` says that a broken-off step gave it back before.
+    """CREATE TABLE proposals (
+        sequence INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        scenario TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        mutations_json TEXT NOT NULL,
+        session TEXT,
+        release_id TEXT,
+        source TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        step INTEGER,
+        freed INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (scenario, number)
+    )""",
+    "CREATE INDEX proposals_waiting ON proposals(scenario) WHERE step IS NULL",
+)

@@ -27,6 +27,8 @@ class Rows(Protocol):
 
     def set_ask(self, conn: sqlite3.Connection, id: str, **fields: Any) -> Any: ...
 
+    def free_proposals(self, conn: sqlite3.Connection, scenario: str, step: int) -> Any: ...
+
     def add_event(
         self, conn: sqlite3.Connection, kind: str, scenario: str | None, ids: dict[str, Any], state: str | None
     ) -> Any: ...
@@ -193,6 +195,7 @@ def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: st
     conn.execute(
         "UPDATE reports SET consumed_by = NULL WHERE scenario = ? AND consumed_by = ?", (row.scenario, row.step)
     )
+    rows.free_proposals(conn, row.scenario, row.step)
     for ask, number in _asks(conn, row):
         free_ask(conn, rows, row.scenario, ask, number, REQUEUED, reason)
 

@@ -1,4 +1,4 @@
-"""pi on a real screen: the notice, `/reefine` typed by hand, its result line, and the new rule after `/reload`."""
+"""pi on a real screen: the notice, `/reefine` typed by hand, its result line, the install and the new rule."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ class Tmux:
         self.home.ok(f"tmux -S {self.socket} send-keys -l {json.dumps(text)}")
         self.home.ok(f"tmux -S {self.socket} send-keys Enter")
 
+    def key(self, key: str) -> None:
+        self.home.ok(f"tmux -S {self.socket} send-keys {key}")
+
     def until(self, text: str) -> str:
         return until(
             lambda: ((now := self.screen()) and text in " ".join(now.split()) and now) or None, text, self.screen, 60
@@ -53,13 +56,15 @@ def turns(home: Home) -> list[str]:
 def test_an_ask_typed_in_a_session_comes_back_as_a_rule_of_the_same_session(coding: Home, tmux: Tmux) -> None:
     coding.ok("reef-pi evolve 'be brief' --wait")
     tmux.start("reef-pi")
-    tmux.until("v2 of scenario coding is served, v1 is installed here; install it outside this session")
+    tmux.until("v2 of scenario coding is served, v1 is installed here; install it with /versions install")
     tmux.type(f"/reefine {RULE}")
     tmux.until("ask #2 published v3")
     assert turns(coding) == []
-    coding.ok("reef-pi update")
-    tmux.type("/reload")
-    tmux.until("Reloaded")
+    tmux.type("/versions install")
+    tmux.until("An agent's session asks reef to install v3 of scenario coding. v1 is installed.")
+    tmux.until("Install v3 for pi? [y = yes, n = no]")
+    tmux.key("y")
+    tmux.until("v3 is installed")
     tmux.type("say hello")
     tmux.until("You said: say hello")
     assert RULE in turns(coding)[-1]

@@ -70,6 +70,7 @@ SESSION = {
     "GET /reef/harness/requests/{id}/progress",
     "GET /reef/harness",
     "GET /reef/sessions",
+    "POST /reef/harness/proposals",
 }
 KEYED = [route for route in ROUTES if route.access is not Access.OPEN]
 

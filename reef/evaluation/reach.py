@@ -202,7 +202,7 @@ def _run(argv: list[str], tree: Tree, side: str, prompt: str, adapter: Adapter, 
         environment = place.environment() | adapter.run.environment | adapter.run.sealed
         environment |= bound_environment(adapter, values) | {"REEF_SESSION": "recorder"}
         job = {
-            "argv": [*argv, *headless_arguments(adapter, prompt, values)],
+            "argv": [*argv, *headless_arguments(adapter, prompt, values, {entry.id for entry in tree.entries})],
             "env": environment,
             "cwd": str(place.work),
             "seconds": RUN_S,

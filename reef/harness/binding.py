@@ -11,7 +11,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,15 @@ def words(parts: Iterable[str], values: Mapping[str, Value]) -> list[str]:
     return [str(filled(part, values)) for part in parts]
 
 
-def headless_arguments(adapter: Adapter, prompt: str, values: Mapping[str, Value]) -> list[str]:
-    """What follows the program in one run without a person that is given `prompt`, which may be a typed command."""
+def headless_arguments(
+    adapter: Adapter, prompt: str, values: Mapping[str, Value], commands: Container[str]
+) -> list[str]:
+    """What follows the program in one run without a person that is given `prompt`.
+
+    That may be a typed command, if it is one of `commands`: an agent that takes it as an argument knows no other.
+    """
     typed = _TYPED.fullmatch(prompt)
-    if not adapter.run.command or typed is None:
+    if not adapter.run.command or typed is None or typed[1] not in commands:
         return words([*adapter.run.arguments, *adapter.run.headless], {**values, "prompt": prompt})
     found = words(adapter.run.arguments, values)
     for part in adapter.run.command:

@@ -153,7 +153,10 @@ def test_an_adapter_folder_holds_a_readme() -> None:
 
 def test_a_command_without_a_person_is_a_prompt_or_has_arguments_of_its_own() -> None:
     opencode, pi, values = load_adapter("opencode"), load_adapter("pi"), pointed("http://127.0.0.1:8900", "m")
-    assert headless_arguments(pi, "/greet you there", values)[-1] == "/greet you there"
-    assert headless_arguments(opencode, "greet", values) == ["run", "greet"]
-    assert headless_arguments(opencode, "/greet you there", values) == ["run", "--command", "greet", "you", "there"]
-    assert headless_arguments(opencode, "/greet", values) == ["run", "--command", "greet"]
+    typed = "/greet you there"
+    assert headless_arguments(pi, typed, values, {"greet"})[-1] == typed
+    assert headless_arguments(opencode, "greet", values, {"greet"}) == ["run", "greet"]
+    known = headless_arguments(opencode, typed, values, {"greet"})
+    assert known == ["run", "--command", "greet", "you", "there"]
+    assert headless_arguments(opencode, "/greet", values, {"greet"}) == ["run", "--command", "greet"]
+    assert headless_arguments(opencode, typed, values, set()) == ["run", typed]

@@ -9,6 +9,7 @@ from typing import Any
 
 from reef.errors import InvalidInput, NotFound, ReefError
 from reef.native.daemon import Daemon
+from reef.native.deciding import ask_to_install, may_ask
 from reef.native.harness import Harness
 from reef.native.screen import Screen
 
@@ -19,7 +20,7 @@ _SKILL = "skill:"
 
 OWN = {
     "reefine": "ask reef for a change in how this agent works: /reefine what should change",
-    "versions": "list the versions of this harness",
+    "versions": "list the versions of this harness; /versions vN install asks you to install one",
     "help": "list what can be typed",
     "exit": "leave",
 }
@@ -84,14 +85,25 @@ class Commands:
             lines = [_line(row, here) for row in releases]
             self._screen.tell("\n".join([f"versions of scenario {scenario}", *lines]))
             return
-        wanted = words[0] if words[0] != "install" else _head(releases)
+        numbered = [word for word in words if word != "install"]
+        wanted = numbered[0] if numbered else _head(releases)
         row = next((row for row in releases if wanted in (f"v{row['version']}", str(row["version"]))), None)
         if row is None:
             raise NotFound(f"scenario {scenario} has no version {wanted}", "/versions")
-        install = "install" in words
-        told = "a session decides nothing: " if install else ""
-        verb = "install" if install else "show"
-        self._screen.tell(f"{told}in another terminal: reef versions {verb} v{row['version']} -s {scenario}")
+        if "install" not in words:
+            self._screen.tell(f"in another terminal: reef versions show v{row['version']} -s {scenario}")
+        elif not may_ask():
+            elsewhere = f"reef versions install v{row['version']} -s {scenario}"
+            self._screen.tell(f"a session decides nothing: in another terminal: {elsewhere}")
+        else:
+            self._install(int(row["version"]))
+
+    def _install(self, version: int) -> None:
+        """Have the person asked, outside of this session; the rules are read anew at the next turn anyway."""
+        if ask_to_install(version, self._screen.note):
+            self._screen.tell(f"reef: v{version} is installed; it is in use from the next turn on")
+        else:
+            self._screen.tell(f"reef: v{version} is not installed")
 
 
 def expanded(line: str, harness: Harness) -> tuple[str, str | None]:
@@ -120,9 +132,10 @@ def check_words(text: str) -> str:
 def _settled(number: int, now: Json) -> str:
     version = f" v{now['version']}" if now.get("version") else ""
     reason = now.get("reason") or now.get("meaning") or ""
+    take = f"/versions{version} install" if may_ask() else "`reef-native update` in another terminal"
     after = {
-        "published": "; install it outside this session with `reef-native update`",
-        "pending": f"; see it with `reef versions show{version}`",
+        "published": f"; install it with {take}",
+        "pending": f"; see it and decide with {take}",
     }.get(str(now.get("state")), "")
     return f"reef: ask #{number} {now.get('state')}{version}: {reason}{after}"
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from reef.errors import DaemonUnreachable, Failed, ReefError, from_json
+from reef.native.deciding import may_ask
 from reef.native.home import Home
 
 Json = dict[str, Any]
@@ -63,7 +64,10 @@ class Daemon:
         if head is None or head["version"] <= here:
             return None
         served = f"reef: v{head['version']} of scenario {scenario} is served, v{here} is installed here"
-        return f"{served}; install it outside this session with `reef-native update`"
+        if any(row["version"] == here and row.get("pinned") for row in releases):
+            return f"{served}; pinned, so it stays: reef versions unpin"
+        take = f"/versions v{head['version']} install" if may_ask() else "`reef-native update` in another terminal"
+        return f"{served}; install it with {take}"
 
     def _call(self, method: str, path: str, body: Json | None = None, timeout: float = _TIMEOUT_S) -> Json:
         if self._home.url is None:

@@ -74,8 +74,9 @@ def test_the_session_commands_make_no_model_call(coding: Home) -> None:
     coding.ok("reef-native wait 1")
     listed = coding.ok("reef-native -p /versions")
     assert "v1  the base of this scenario  installed" in listed and "served" in listed
-    told = coding.ok("reef-native -p '/versions v2 install'")
-    assert told == "a session decides nothing: in another terminal: reef versions install v2 -s coding\n"
+    alone = coding.sh("reef-native -p '/versions v2 install'")
+    assert (alone.returncode, alone.stdout) == (5, "")
+    assert alone.stderr.endswith("hint: reef versions install v2 --adapter native -s coding\n")
     unknown = coding.sh("reef-native -p '/versions v9'")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr.startswith("error: scenario coding has no version v9\n")

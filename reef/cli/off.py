@@ -6,15 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from reef.cli import output
+from reef.cli import child, output
 from reef.cli.down import stop
 from reef.cli.group import JsonOption, command, single
 from reef.cli.look import OUT, counted
 from reef.cli.scope import person_only
-from reef.harness import own_places
-from reef.harness.adapter import known_adapters
-from reef.harness.adapter_file import Adapter
-from reef.harness.own_places import Look
 from reef.paths import Paths
 
 app = single()
@@ -40,48 +36,23 @@ def off(
     """
     person_only("turn reef off")
     paths = Paths.from_environ()
-    agents = [adapter for _, adapter in known_adapters(paths) if isinstance(adapter, Adapter) and adapter.own.places]
-    before = {adapter.name: own_places.look(adapter, paths) for adapter in agents} if prove else {}
+    before = _places() if prove else []
     said = stop(paths, now=False)
-    if not json:
-        output.data(said)
-    if not prove:
-        if json:
-            output.json_value({"daemon": said})
-            return
-        names = ", ".join(adapter.title for adapter in agents)
-        output.data(f"{OUT.line(names)} without reef were never changed; reef off --prove shows it")
-        return
-    rows = [row for adapter in agents for row in _rows(adapter, paths, before[adapter.name])]
+    if prove:
+        then = {(row["agent"], row["place"]): row["now"] for row in before}
+        rows = [row | {"before": then.get((row["agent"], row["place"]))} for row in _places()]
     if json:
-        output.json_value({"daemon": said, "places": rows})
+        output.json_value({"daemon": said} | ({"places": rows} if prove else {}))
         return
-    _tell(rows)
+    output.data(said)
+    if prove:
+        _tell(rows)
+    else:
+        output.data("agents that are started without reef were never changed; reef off --prove shows it")
 
 
-def _rows(adapter: Adapter, paths: Paths, before: list[Look]) -> list[dict[str, Any]]:
-    """One row for each place of one agent."""
-    installed, started = (own_places.noted(moment, adapter, paths) for moment in ("installed", "started"))
-    names = own_places.changed(adapter, paths)
-    found = []
-    for was, now in zip(before, own_places.look(adapter, paths), strict=True):
-        first, last = installed.get(now.place), started.get(now.place)
-        row = {
-            "agent": adapter.name,
-            "place": now.place,
-            "there": now.there,
-            "files": now.files,
-            "bytes": now.bytes,
-            "installed": first.sha256 if first else None,
-            "installed_at": first.at if first else None,
-            "started": last.sha256 if last else None,
-            "started_at": last.at if last else None,
-            "before": was.sha256,
-            "now": now.sha256,
-            "changed": names[now.place],
-        }
-        found.append(row)
-    return found
+def _places() -> list[dict[str, Any]]:
+    return [line["place"] for line in child.lines("reef.doctor", "--own")]
 
 
 def _tell(rows: list[dict[str, Any]]) -> None:
@@ -96,8 +67,8 @@ def _tell(rows: list[dict[str, Any]]) -> None:
     columns = ["agent", "place", "files", "first installed", "last started", "before", "now"]
     for line in OUT.table(columns, cells):
         output.data(line)
-    same = all(row["before"] == row["now"] for row in rows)
-    output.data("" if same else "a folder changed while this command ran: another program writes to it")
+    if any(row["before"] != row["now"] for row in rows):
+        output.data("a folder changed while this command ran: another program writes to it")
     for row in rows:
         if row["there"] and row["changed"]:
             some = ", ".join(OUT.line(name or row["place"]) for name in row["changed"][:_NAMED])

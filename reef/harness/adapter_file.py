@@ -216,6 +216,8 @@ class Own(_Section):
     """Its own files and folders, none of which reef writes."""
     leaks: list[str] = []
     """What it reads there whatever its config home is, so also when reef runs it."""
+    contacts: dict[str, str] = {}
+    """Addresses that it asks by itself, whatever reef switches off: each with when."""
 
 
 class Adapter(_Section):

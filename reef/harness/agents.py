@@ -65,8 +65,9 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
         raise NotFound(f"{adapter.title} {spec.version} is not installed", f"reef agents add {adapter.name}")
     program = _program(adapter, agent_folder(adapter, paths))
     if spec.kind == "pypi":
-        # The person's PYTHONPATH is for the person's own programs: the agent would import its parts from there.
-        return [str(pypi.program_of(agent_folder(adapter, paths))), "-E", "-P", str(program)]
+        # The person's PYTHONPATH is for the person's own programs: the agent would import its parts from there. It must
+        # not write beside what it loads either, which may be a plugin of the installed version.
+        return [str(pypi.program_of(agent_folder(adapter, paths))), "-E", "-P", "-B", str(program)]
     if spec.native:
         return [str(program)]
     found = node.find(spec.node, paths)

@@ -168,7 +168,8 @@ class Plugin:
         here = installed()[0]
         if head is not None and head["version"] > here:
             newer = f"reef: v{head['version']} of scenario {found['scenario']} is served, v{here} is installed here"
-            self.say(f"{newer}; /versions install")
+            pinned = any(row["version"] == here and row.get("pinned") for row in found["releases"])
+            self.say(f"{newer}; {'pinned, so it stays: reef versions unpin' if pinned else '/versions install'}")
 
     def request(self, request, session_id="", **_):
         """What is changed in every model call: the session's name, the rules as installed now, typed commands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,7 @@ def list_agents(json: JsonOption = False) -> None:
     for row in rows:
         installed = OUT.line(str(row.get("version") or "yes")) if row.get("installed") else OUT.symbol("–")
         installed = OUT.paint("broken", "failed") if row.get("problem") else installed
-        places = ", ".join(f"{OUT.line(place['name'])} v{place['version']}" for place in row.get("scenarios") or [])
+        places = ", ".join(_place(place) for place in row.get("scenarios") or [])
         cells.append([OUT.line(row["name"]), installed, places or OUT.symbol("–")])
     for line in OUT.table(["agent", "installed", "scenarios"], cells):
         output.data(line)
@@ -47,17 +47,21 @@ def add(
 ) -> None:
     """Install a coding agent and its harness.
 
-    The pinned program goes into reef's own folder together with the Node it needs; then the head of the scenario is
-    installed and the command `reef-NAME` is linked. Your own installation and configuration of the agent stay as they
-    are.
+    The pinned program goes into reef's own folder together with the Node it needs; then the head of the scenario, or
+    the version that is pinned, is installed and the command `reef-NAME` is linked. Your own installation and
+    configuration of the agent stay as they are.
     """
     person_only("install an agent")
     paths = Paths.from_environ()
     chosen = scenario(paths, scenario_name, quiet=json)
     with daemon(paths) as client:
         head = head_of(versions_of(client, chosen))
-        done = installing.run(client.install_harness(chosen, name, head, head), name)
+        done = installing.run(client.install_harness(chosen, name, None, head), name)
     if json:
         output.json_value(done)
         return
     installing.tell(done)
+
+
+def _place(place: dict[str, Any]) -> str:
+    return f"{OUT.line(place['name'])} v{place['version']}{' (pinned)' if place.get('pinned') else ''}"

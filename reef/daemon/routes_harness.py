@@ -22,6 +22,7 @@ from reef.harness.agents import is_installed
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
 from reef.harness.tree import Tree
+from reef.records.pins import pinned
 
 Json = dict[str, Any]
 
@@ -76,7 +77,13 @@ async def script(request: web.Request) -> web.Response:
 async def adapters(request: web.Request) -> web.Response:
     """`GET /reef/harness/adapters`."""
     house = house_of(request)
-    return json_reply({"adapters": await asyncio.to_thread(_adapters, house)})
+    found = await asyncio.to_thread(_adapters, house)
+    kept = await house.reading(lambda reader: reader.pins())
+    for row in found:
+        for place in row["scenarios"]:
+            own = [pin for pin in kept if pin["scenario"] == place["name"]]
+            place["pinned"] = pinned(own, row["name"]) == place["version"]
+    return json_reply({"adapters": found})
 
 
 def _adapters(house: House) -> list[Json]:

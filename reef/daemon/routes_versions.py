@@ -38,9 +38,13 @@ async def _releases(request: web.Request, scenario: Scenario, newest_first: bool
     found = await catalog(house, scenario.name)
     kept = await house.reading(lambda reader: reader.pins(scenario.name))
     metrics = await house.reading(lambda reader: {row["number"]: row["metrics"] for row in reader.steps(scenario.name)})
+    adapter = caller.session.adapter if caller.session else None
+    stays = pinned(kept, adapter or scenario.adapter)
     for version in found:
         version["page_path"] = page_path(scenario.name, version["version"])
-        version["pinned"] = any(pin["version"] == version["version"] for pin in kept)
+        # An agent's session is told what stays installed for that agent, everybody else what is pinned at all.
+        pins = [stays] if adapter else [pin["version"] for pin in kept]
+        version["pinned"] = version["version"] in pins
         if version["step"] is not None:
             version["metrics"] = metrics.get(version["step"]) or {}
     if caller.kind in ("person", "token"):
@@ -57,7 +61,7 @@ async def _releases(request: web.Request, scenario: Scenario, newest_first: bool
             "scenario": scenario.name,
             "releases": found[::-1] if newest_first else found,
             "pins": [{"adapter": pin["adapter"], "version": pin["version"]} for pin in kept],
-            "pinned": pinned(kept, adapter),
+            "pinned": stays,
         }
     )
 

@@ -359,6 +359,10 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
             return {"files": fake.differences.get((query["from"], query["to"]), [])}
         case ("POST", "reef", "scenarios", _, "promote" | "rollback"):
             return {"scenario": "default", "version": body["version"], "release_id": "f" * 40, "content_id": "e" * 40}
+        case ("POST", "reef", "scenarios", _, "pin" | "unpin" as verb):
+            for version in fake.versions:
+                version["pinned"] = verb == "pin" and version["version"] == body["version"]
+            return {"scenario": "default", "pins": []}
         case ("GET", "reef", "reports"):
             found = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
             return {"reports": found[::-1]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from typing import Any, cast
 
@@ -77,7 +78,13 @@ def test_a_pinned_version_is_what_an_installation_without_a_number_brings_and_no
     assert ([row["version"] for row in found["releases"] if row["pinned"]], found["pinned"]) == ([2], 2)
     status = kept.nobody.get("/reef/status").json()["scenarios"]
     assert next(row for row in status if row["name"] == NAME)["pinned"] == [{"adapter": None, "version": 2}]
+    (pi,) = [row for row in kept.nobody.get("/reef/harness/adapters").json()["adapters"] if row["name"] == "pi"]
+    assert pi["scenarios"] == [{"name": NAME, "version": 2, "pinned": True}]
     kept.person.post(f"{PATH}/pin", json={"version": 1, "adapter": "pi"})
+    opened = {"scenario": NAME, "adapter": "pi", "version": 2, "cwd": "/tmp", "pid": os.getpid()}
+    token = kept.person.post("/reef/sessions", json=opened).json()["token"]
+    inside = kept.http(token).get("/reef/harness/releases").json()
+    assert ([row["version"] for row in inside["releases"] if row["pinned"]], inside["pinned"]) == ([1], 1)
     assert install(kept)["installed"]["version"] == 1
     assert kept.person.post(f"{PATH}/unpin", json={}).json()["pins"] == []
     assert install(kept)["installed"]["version"] == 3

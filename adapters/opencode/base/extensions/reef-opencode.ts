@@ -173,7 +173,9 @@ async function notice(say: (text: string) => void): Promise<void> {
     const here = installed().version;
     if (!head || !(head.version > here) || head.version <= told) return;
     told = head.version;
-    say(`reef: v${head.version} of scenario ${scenario} is served, v${here} is installed here`);
+    const pinned = releases.some((row: Json) => row.version === here && row.pinned);
+    const stays = pinned ? "; pinned, so it stays: reef versions unpin" : "";
+    say(`reef: v${head.version} of scenario ${scenario} is served, v${here} is installed here${stays}`);
   } catch {
     // A session must start without the daemon's help; the first model call says that it is not there.
   }

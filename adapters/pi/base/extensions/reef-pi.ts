@@ -162,8 +162,11 @@ async function notice(ctx: any): Promise<void> {
     if (!head || !(head.version > here) || head.version <= told) return;
     told = head.version;
     const text = `reef: v${head.version} of scenario ${scenario} is served, v${here} is installed here`;
-    if (ctx.hasUI) ctx.ui.notify(`${text}; install it with /versions install`, "info");
-    else process.stderr.write(`${text}; install it with \`reef-pi update\`\n`);
+    const pinned = releases.some((row: Json) => row.version === here && row.pinned);
+    const install = ctx.hasUI ? "install it with /versions install" : "install it with `reef-pi update`";
+    const next = pinned ? "pinned, so it stays: reef versions unpin" : install;
+    if (ctx.hasUI) ctx.ui.notify(`${text}; ${next}`, "info");
+    else process.stderr.write(`${text}; ${next}\n`);
   } catch {
     // A session must start without the daemon's help; the first model call says that it is not there.
   }

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reef.harness.adapter import load_adapter
+from reef.harness.adapter import adapter_names, load_adapter
 from reef.harness.agents import install_agent
 from reef.paths import Paths
 from tests.agents.fetching import PROGRAMS, fetch
@@ -49,15 +49,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="session")
 def vendors(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `agents/` (those of an adapter) and `models/` (the embedded one), fetched once for all workers."""
-    base = tmp_path_factory.getbasetemp()
-    store = Path(KEEP) if KEEP else (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "vendors"
-    store.mkdir(exist_ok=True, parents=True)
+    """A folder with `agents/`, all that have a wrapper, and `models/`, the embedded one; once for all workers."""
+    store = kept(tmp_path_factory)
     places = replace(Paths.from_environ({"HOME": str(store), "REEF_HOME": str(store / "home")}), data=store)
     places = replace(places, cache=store / "cache")
     with (store / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in ("codex", "hermes"):
+        for name in sorted({"claude", "codex", "hermes", "opencode"} & set(adapter_names(places))):
             install_agent(load_adapter(name, places), places, lambda line: None)
         env = os.environ | {"REEF_MODELS_DIR": str(places.models)}
         subprocess.run([sys.executable, "-m", "reef.engines.weights"], env=env, check=True, stdout=subprocess.DEVNULL)

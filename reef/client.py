@@ -285,6 +285,10 @@ class Client(Connection):
                 return [needs.key(need) for need in row.get("requires") or [] if needs.met(need)]
         return []
 
+    def remove_harness(self, scenario: str, adapter: str) -> Json:
+        """Remove what is installed for an agent: `{"scenario", "adapter", "version", "removed": [path, …]}`."""
+        return self._json("POST", "/reef/harness/remove", body={"scenario": scenario, "adapter": adapter})
+
     def adapters(self) -> Json:
         return self._json("GET", "/reef/harness/adapters", anyone=True)
 

@@ -12,7 +12,7 @@ from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, head_of, person_only, scenario, versions_of
 from reef.paths import Paths
 
-app = noun("Install a coding agent, or list them.", "reef agents list", "reef agents add pi")
+app = noun("Install or remove a coding agent, or list them.", "reef agents list", "reef agents add pi")
 
 
 @command(app, "list", examples=("reef agents list", "reef agents list --json"))
@@ -61,6 +61,33 @@ def add(
         output.json_value(done)
         return
     installing.tell(done)
+
+
+@command(app, "remove", examples=("reef agents remove pi", "reef agents remove pi -s coding --yes"))
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="`reef agents list` has them.")],
+    scenario_name: ScenarioOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove what reef installed for a coding agent.
+
+    Its harness goes, with the home that reef gave the agent and the sessions in it; calls and versions stay. The
+    command `reef-NAME` and the agent's program go when no other scenario has a harness for it. Your own installation of
+    the agent stays as it is.
+    """
+    person_only("remove an agent")
+    paths = Paths.from_environ()
+    chosen = scenario(paths, scenario_name, quiet=json)
+    paste = f"reef agents remove {name} -s {chosen} --yes"
+    with daemon(paths) as client:
+        output.agree(f"remove {name} of scenario {chosen}, with the sessions in its home?", yes, paste)
+        done = client.remove_harness(chosen, name)
+    if json:
+        output.json_value(done)
+        return
+    for place in done["removed"]:
+        output.data(OUT.joined("removed", OUT.line(str(place))))
 
 
 def _place(place: dict[str, Any]) -> str:

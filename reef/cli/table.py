@@ -114,6 +114,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("page", "look", "Open the page of a version or of an ask"),
     Command("usage", "look", "Show calls, tokens, cost and time by agent, model, day or tool"),
     Command(
         "scenarios",
@@ -152,10 +153,11 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "agents",
         "set up",
-        "Install a coding agent, or list them",
+        "Install or remove a coding agent, or list them",
         verbs={
             "list": "List the coding agents that reef knows",
             "add": "Install a coding agent and its harness",
+            "remove": "Remove what reef installed for a coding agent",
         },
         default="list",
     ),

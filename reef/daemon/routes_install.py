@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from typing import Any
@@ -13,7 +14,7 @@ from reef.daemon.access import Access
 from reef.daemon.house import House, house_of
 from reef.daemon.installing import Json, Progress, tell
 from reef.daemon.named_versions import catalog, find_version
-from reef.daemon.replies import json_body, text_field
+from reef.daemon.replies import json_body, json_reply, text_field
 from reef.daemon.routes_harness import rendered
 from reef.daemon.routes_pins import to_install
 from reef.daemon.table import Route
@@ -22,6 +23,7 @@ from reef.harness.adapter import load_adapter
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import install_agent
 from reef.harness.install import install_tree
+from reef.harness.removal import remove_install
 from reef.provided import provided
 from reef.records import rows
 
@@ -112,14 +114,36 @@ async def install_program(request: web.Request) -> web.StreamResponse:
     return await tell(request, work, after)
 
 
-async def _note(house: House, kind: str, scenario: str | None, ids: dict[str, Any]) -> None:
+async def remove(request: web.Request) -> web.Response:
+    """`POST /reef/harness/remove`: what is installed of a scenario for an agent goes, with the agent's sessions in it.
+
+    Its wrapper and its program go with the last scenario that was installed for it.
+    """
+    house = house_of(request)
+    body = await json_body(request)
+    scenario = house.scenarios.known(body.get("scenario"))
+    adapter = text_field(body, "adapter", longest=64)
+    if adapter is None:
+        raise InvalidInput("'adapter' is missing", "reef agents list")
+    running = house.sessions.running(scenario.name, adapter)
+    if running is not None:
+        told = f"reef-{adapter} runs on scenario {scenario.name} (process {running.pid})"
+        raise Conflict(f"{told}, and its home cannot be removed meanwhile", "end it, then try again")
+    done = await asyncio.to_thread(remove_install, house.paths, scenario.name, adapter)
+    ids = {"version": done.version, "adapter": adapter}
+    await _note(house, events.HARNESS_REMOVED, scenario.name, ids, "removed")
+    return json_reply(done.to_json())
+
+
+async def _note(house: House, kind: str, scenario: str | None, ids: dict[str, Any], state: str = "installed") -> None:
     def write(conn: sqlite3.Connection) -> None:
-        rows.add_event(conn, kind, scenario, ids, "installed")
+        rows.add_event(conn, kind, scenario, ids, state)
 
     await house.writer.write(write)
 
 
 ROUTES = [
     Route("POST", "/reef/harness/install", install_harness, Access.DECIDING),
+    Route("POST", "/reef/harness/remove", remove, Access.DECIDING),
     Route("POST", "/reef/agents/{adapter}", install_program),
 ]

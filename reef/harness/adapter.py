@@ -95,7 +95,7 @@ def render(tree: Tree, adapter: Adapter) -> dict[str, bytes]:
     The entries that reef ships for other agents are left out. Raises InvalidInput that names an entry which this agent
     cannot be given.
     """
-    files: dict[str, bytes] = {}
+    files = {path: text.encode() for path, text in adapter.render.files.items()}
     own = Tree(entry for entry in tree.entries if not _is_anothers(entry, adapter))
     texts = [entry.text.strip("\n") for entry in own.of_kind("rules")]
     if adapter.render.rules and (texts or adapter.render.rules_head):

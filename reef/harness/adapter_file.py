@@ -86,6 +86,8 @@ class AgentHome(_Section):
     second."""
     seed: dict[str, dict[str, Any]] = {}
     """Files that the agent keeps itself, and what must stand in them at start, with placeholders; all else stays."""
+    cleared: dict[str, list[str]] = {}
+    """Of what stays in such a file, the keys that do not: what would start programs (`a.b`: `b` in `a`; `*`: any)."""
 
 
 class Alongside(_Section):
@@ -153,6 +155,8 @@ class Render(_Section):
     graph: str | None = None
     config: dict[str, str] = {}
     """File for each config target."""
+    files: dict[str, str] = {}
+    """Texts that are there in every version: what the agent lists of reef's own commands."""
     front_matter: dict[str, list[str]] = {}
     """For a kind: what of `name` and `description` the agent wants at its head. reef adds what the entry lacks."""
     extensions: Extensions = Extensions()
@@ -171,6 +175,8 @@ class Code(_Section):
     """`target.key.path` of the settings that are not."""
     shell_interpolation: list[str] = []
     """Regular expressions that find a shell call in a command or skill text."""
+    front_matter_keys: list[str] | None = None
+    """What a command or skill may have in its front matter that is not; None where the agent acts on nothing there."""
 
 
 class Limits(_Section):

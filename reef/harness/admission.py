@@ -82,10 +82,25 @@ def code_reasons(change: Change, adapter: Adapter) -> list[str]:
         for pattern in adapter.code.shell_interpolation:
             if re.search(pattern, entry.text):
                 found.append(f"{entry.id}: the text calls a shell when {adapter.title} reads it")
+        found += _acting_keys(entry, adapter)
     for path in entry.config.get("files", {}):
         if not path.lower().endswith(".md"):
             found.append(f"{entry.id}: the file {path!r} is not Markdown")
     return found
+
+
+def _acting_keys(entry: Entry, adapter: Adapter) -> list[str]:
+    """Keys of the front matter by which the agent may start programs or allow tools."""
+    harmless = adapter.code.front_matter_keys
+    if harmless is None:
+        return []
+    try:
+        values, _ = frontmatter.read(entry.text)
+    except InvalidInput:
+        # Named as a fault of the entry; what cannot be read is not harmless either.
+        return [f"{entry.id}: its front matter cannot be read"]
+    outside = sorted(set(values or {}) - set(harmless))
+    return [f"{entry.id}: {key!r} in the front matter is not known to be harmless" for key in outside]
 
 
 def _faults(entry: Entry, adapter: Adapter) -> list[str]:

@@ -42,7 +42,10 @@ def prepare_home(install: Install, adapter: Adapter, served: Served, cwd: Path) 
         _write(home / path, merge(fresh, kept))
         base[path] = fresh
     for path, seed in adapter.home.seed.items():
-        _write(home / path, merge(_read(home / path), filled(seed, values)))
+        theirs = _read(home / path)
+        for key in adapter.home.cleared.get(path, []):
+            _clear(theirs, key.split("."))
+        _write(home / path, merge(theirs, filled(seed, values)))
     _write(home / _BASE, base)
     return values
 
@@ -135,6 +138,17 @@ def _preferences(place: Path, base: dict[str, Any], allowed: list[str]) -> dict[
                 changed = {name: changed}
             kept = merge(kept, changed)
     return kept
+
+
+def _clear(value: Any, path: list[str]) -> None:
+    """Take what is at `path` out of `value`; `*` stands for every key."""
+    if not isinstance(value, dict):
+        return
+    for name in list(value) if path[0] == "*" else [path[0]]:
+        if len(path) == 1:
+            value.pop(name, None)
+        else:
+            _clear(value.get(name), path[1:])
 
 
 def _at(value: Any, path: list[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Configuration files of agents as values and back: JSON, TOML and YAML, told by the suffix."""
+"""Configuration files of agents as values and back: JSON, TOML and YAML, told by the suffix; without one it is JSON."""
 
 from __future__ import annotations
 
@@ -72,5 +72,10 @@ def _read_yaml(text: str) -> Any:
         raise ValueError(str(error).replace("\n", " ")) from None
 
 
-_WRITERS: dict[str, Callable[[Any], str]] = {".json": _json, ".toml": _toml, ".yaml": _yaml}
-_READERS: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads, ".yaml": _read_yaml}
+_WRITERS: dict[str, Callable[[Any], str]] = {"": _json, ".json": _json, ".toml": _toml, ".yaml": _yaml}
+_READERS: dict[str, Callable[[str], Any]] = {
+    "": json.loads,
+    ".json": json.loads,
+    ".toml": tomllib.loads,
+    ".yaml": _read_yaml,
+}

@@ -5,6 +5,7 @@ installed version are typed as `/<id>`, and its rules are in force from the next
 file does nothing.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -274,9 +275,18 @@ def guarded(run):
     return guard
 
 
+def stay_here():
+    """Keep Hermes from asking somebody else's server for a catalogue of models: reef names the one that is served."""
+    with contextlib.suppress(ImportError):
+        from agent import models_dev
+
+        models_dev.fetch_models_dev = lambda force_refresh=False: {}
+
+
 def register(ctx):
     if not TOKEN:
         return
+    stay_here()
     plugin = Plugin(ctx)
     if URL:
         change = "Ask reef for a change in how this agent works"

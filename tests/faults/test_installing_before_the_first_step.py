@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reef.harness import pypi
 from reef.harness.adapter import load_adapter
 from reef.harness.agents import agent_folder, lock_hash
 from reef.paths import bundled
@@ -17,12 +18,12 @@ from tests.http.running import Home
 
 ADAPTERS = sorted(file.parent.name for file in bundled("adapters").glob("*/adapter.toml"))
 WITHOUT_WRAPPER = ("terminus",)
-# In the place of each agent and of Node: it tells its environment and what the files of its home say.
+# In the place of each agent, of Node and of Python: it tells its environment and what the files of its home say.
 PROGRAM = """#!/bin/sh
-[ "$1" = --version ] && { echo v24.0.0; exit; }
+[ "$1" = -p ] && { echo "$0"; echo v24.0.0; exit; }
 env
-env | sed -n 's/^[A-Z_]*=//p' | grep "^$REEF_HOME" | while read -r place; do
-    [ -d "$place" ] && find "$place" -type f -size -64k ! -name '*.sqlite*' -exec cat {} +
+env | grep -v ^REEF_ | sed -n 's/^[A-Z_]*=//p' | grep "^$REEF_HOME/" | while read -r place; do
+    [ ! -d "$place" ] || find "$place" -type f -size -64k -exec cat {} +
 done
 """
 
@@ -35,7 +36,7 @@ def plant(home: Home, name: str, programs: Path) -> None:
         return
     folder = agent_folder(adapter, home.paths)
     program = folder / adapter.install.binary_path.replace("*", "any")
-    for place in (program, programs / "node"):
+    for place in (program, pypi.program_of(folder), programs / "node", programs / "npm"):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(PROGRAM)
         place.chmod(0o755)
@@ -47,7 +48,9 @@ def test_every_agent_is_installed_on_a_fresh_state_and_finds_the_daemon(
     new_home: Callable[..., Home], tmp_path: Path, name: str
 ) -> None:
     path = f"{tmp_path / 'programs'}:{os.environ['PATH']}"
-    home = new_home(environ={"PATH": path, "REEF_UPSTREAM_API_KEY": "hunter2-secret"})
+    # Whatever would be fetched all the same is a failure, and not a slow test.
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9", "npm_config_registry": "http://127.0.0.1:9"}
+    home = new_home(environ={"PATH": path, "REEF_UPSTREAM_API_KEY": "hunter2-secret", **nowhere})
     plant(home, name, tmp_path / "programs")
     home.start()
     manifest = home.nobody.get("/reef/harness", params={"adapter": name}).json()

@@ -12,6 +12,7 @@ from reef import needs
 from reef.cli import installing, output
 from reef.cli.group import JsonOption, ScenarioOption, YesOption, command, noun
 from reef.cli.look import OUT
+from reef.cli.page import sections
 from reef.cli.scope import daemon, head_of, person_only, read, scenario, versions_of
 from reef.cli.version_rows import (
     AdapterOption,
@@ -63,6 +64,8 @@ def list_versions(scenario_name: ScenarioOption = None, json: JsonOption = False
     if json:
         output.json_value(rows)
         return
+    if not rows:
+        output.say(f"no version yet; v1 is made with the scenario: reef scenarios create {name}")
     cells = []
     for row in rows:
         how = OUT.line(row["operation"]) + (f" step {row['step']}" if row.get("step") else "")
@@ -101,6 +104,7 @@ def show(version: VersionArgument, scenario_name: ScenarioOption = None, json: J
         output.data(f"needs    {needs.shown(need)}")
     for line in evaluation_lines(row.get("evaluation")):
         output.data(line)
+    sections(row, ("Why", "Design", "Review", "Chain"))
     for path, text in sorted((row.get("files") or {}).items()):
         lines = safe(str(text)).splitlines()
         if any(part.startswith("reef-") for part in PurePosixPath(path).parts):

@@ -13,6 +13,7 @@ from reef.daemon import (
     routes_import,
     routes_install,
     routes_model,
+    routes_pages,
     routes_pins,
     routes_proposals,
     routes_records,
@@ -27,7 +28,7 @@ from reef.daemon import (
     routes_why,
 )
 from reef.daemon.access import Door
-from reef.daemon.guard import MAX_BODY, Guard
+from reef.daemon.guard import DOOR, MAX_BODY, Guard
 from reef.daemon.house import HOUSE, House
 from reef.daemon.secrets_on_disk import tokens
 from reef.daemon.table import Route, register
@@ -44,6 +45,7 @@ ROUTES: list[Route] = [
     *routes_reports.ROUTES,
     *routes_asks.ROUTES,
     *routes_proposals.ROUTES,
+    *routes_pages.ROUTES,
     *routes_steps.ROUTES,
     *routes_records.ROUTES,
     *routes_timeline.ROUTES,
@@ -63,6 +65,7 @@ def build_app(house: House) -> web.Application:
     guard = Guard(door, house.settings)
     app = web.Application(middlewares=[guard.middleware], client_max_size=MAX_BODY)
     app[HOUSE] = house
+    app[DOOR] = door
     app.on_response_prepare.append(guard.on_prepare)
     register(app, ROUTES)
     return app

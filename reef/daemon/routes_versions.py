@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, TypeGuard
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -13,6 +12,7 @@ from reef.daemon.house import house_of
 from reef.daemon.named_versions import catalog, find_content, find_version
 from reef.daemon.naming import asked_scenario, caller_of, scenario_in_path
 from reef.daemon.replies import json_body, json_reply
+from reef.daemon.routes_pages import version_page_path, version_sections
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
 from reef.errors import InvalidInput
@@ -41,7 +41,7 @@ async def _releases(request: web.Request, scenario: Scenario, newest_first: bool
     adapter = caller.session.adapter if caller.session else None
     stays = pinned(kept, adapter or scenario.adapter)
     for version in found:
-        version["page_path"] = page_path(scenario.name, version["version"])
+        version["page_path"] = version_page_path(request, scenario.name, version["version"])
         # An agent's session is told what stays installed for that agent, everybody else what is pinned at all.
         pins = [stays] if adapter else [pin["version"] for pin in kept]
         version["pinned"] = version["version"] in pins
@@ -55,7 +55,6 @@ async def _releases(request: web.Request, scenario: Scenario, newest_first: bool
                 for ask in asks
                 if version["step"] is not None and ask["step"] == version["step"]
             ]
-    adapter = (caller.session.adapter if caller.session else None) or scenario.adapter
     return json_reply(
         {
             "scenario": scenario.name,
@@ -66,20 +65,17 @@ async def _releases(request: web.Request, scenario: Scenario, newest_first: bool
     )
 
 
-def page_path(scenario: str, number: int) -> str:
-    """Where the page of a version is, as clients are told: they never put one together."""
-    return f"/reef/harness/releases/{number}/page?scenario={quote(scenario, safe='')}"
-
-
 async def show_version(request: web.Request) -> web.Response:
     """`GET /reef/scenarios/{scenario}/versions/{number}`: the version, its files and its step."""
     house, scenario = house_of(request), scenario_in_path(request)
     version = await find_version(house, scenario.name, request.match_info["number"])
+    page = await version_sections(house, scenario.name, version, await catalog(house, scenario.name))
     files = await asyncio.to_thread(house.repository.files, version["release_id"])
     step = version["step"]
     row = await house.reading(lambda reader: reader.step(scenario.name, step)) if step is not None else None
     shown = {path: text.decode("utf-8", "replace") for path, text in files.items()}
-    return json_reply(version | {"files": shown, "step_row": row})
+    more = {"page": page, "page_path": version_page_path(request, scenario.name, version["version"])}
+    return json_reply(version | more | {"files": shown, "step_row": row})
 
 
 async def show_difference(request: web.Request) -> web.Response:

@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.e2e.home import Home, requests_of, until
+from tests.e2e.home import Home, requests_of
+from tests.e2e.tmux import Tmux
 
 RULE = "never use tabs in python"
-
-
-class Tmux:
-    """One tmux session in the room."""
-
-    def __init__(self, home: Home) -> None:
-        self.home = home
-        self.socket = home.folder / "tmux"
-
-    def start(self, command: str) -> None:
-        env = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        self.home.ok(f"tmux -f /dev/null -S {self.socket} new-session -d -x 120 -y 40 '{command}; sleep 60'", **env)
-
-    def screen(self) -> str:
-        return self.home.ok(f"tmux -S {self.socket} capture-pane -p")
-
-    def type(self, text: str) -> None:
-        self.home.ok(f"tmux -S {self.socket} send-keys -l {json.dumps(text)}")
-        self.home.ok(f"tmux -S {self.socket} send-keys Enter")
-
-    def key(self, key: str) -> None:
-        self.home.ok(f"tmux -S {self.socket} send-keys {key}")
-
-    def until(self, text: str) -> str:
-        return until(
-            lambda: ((now := self.screen()) and text in " ".join(now.split()) and now) or None, text, self.screen, 60
-        )
 
 
 @pytest.fixture
@@ -44,7 +17,7 @@ def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
     need_tool("tmux")
     made = Tmux(coding)
     yield made
-    coding.sh(f"tmux -S {made.socket} kill-server")
+    made.end()
 
 
 def turns(home: Home) -> list[str]:

@@ -10,6 +10,7 @@ const TOKEN = process.env.REEF_SESSION;
 const CONFIRM = process.env.REEF_CONFIRM;
 const POLL_MS = 1000;
 const FOLLOW_MS = 30 * 60 * 1000;
+const AFTER_RELOAD_MS = 300;
 const AFTER_RELOAD = "REEF_AFTER_RELOAD";
 // Words of a model or of a person may hold anything; nothing of it may steer the terminal.
 const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
@@ -207,7 +208,8 @@ export default function (pi: any) {
     loaded = rules();
     const left = process.env[AFTER_RELOAD];
     delete process.env[AFTER_RELOAD];
-    if (left) tell(ctx, left);
+    // pi's own line about the reload comes after this event and would take the place of a line that is there already.
+    if (left) setTimeout(() => tell(ctx, left), AFTER_RELOAD_MS);
   });
   pi.on("before_agent_start", (event: any) => {
     // pi reads its rules at start and on /reload only; what was installed since counts from this turn on.

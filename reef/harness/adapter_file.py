@@ -69,6 +69,8 @@ class Run(_Section):
     """Patterns of variables that the agent must not inherit."""
     sealed: dict[str, str] = {}
     """Set on top for a run that has no network."""
+    mute: list[str] = []
+    """Arguments of a run in which the agent shows nothing of what a hook says; the wrapper says it after the run."""
     shell: list[str] = []
     """Variables that reef sets and that programs of the agent's shell tool must see as the person has them. The
     person's values are handed on as `REEF_SHELL_<name>` to the entry that reef ships for the agent, which does that."""

@@ -35,6 +35,7 @@ from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import Agent, launch
 from reef.harness.remaining import end_remaining
 from reef.harness.resume import on_terminal, resume_line
+from reef.harness.said import said_after
 from reef.paths import Paths
 from reef.provided import provided
 from reef.text import safe
@@ -140,7 +141,8 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
             began = time.time()
             command = [*argv, *own_arguments(adapter, values, alongside), *arguments]
             if session.get("opened"):
-                status = _launch_confirming(command, environment, adapter, paths, scenario)
+                with said_after(adapter, arguments) as more:
+                    status = _launch_confirming(command, environment | more, adapter, paths, scenario)
                 _say_ended(adapter, end_remaining(str(session["token"])))
             else:
                 # An agent that another one started decides through nobody: its wrapper is inside a session itself.
@@ -232,6 +234,8 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
+    if adapter.render.rules:
+        own["REEF_RULES"] = str(install.tree / adapter.render.rules)
     own |= {f"REEF_SHELL_{name}": kept.get(name, "") for name in adapter.run.shell}
     return kept | switches | _straight_to(url, kept) | dict(bound) | own
 

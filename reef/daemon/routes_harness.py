@@ -15,7 +15,7 @@ from reef.daemon.naming import asked_scenario
 from reef.daemon.replies import json_reply
 from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
-from reef.errors import InvalidInput, ReefError
+from reef.errors import ReefError
 from reef.harness.adapter import fitting, known_adapters, load_adapter, render
 from reef.harness.adapter_file import Adapter
 from reef.harness.agents import is_installed
@@ -68,8 +68,6 @@ async def script(request: web.Request) -> web.Response:
     """`GET /reef/harness/install?adapter=pi`: a shell script that installs through this daemon."""
     house, scenario = house_of(request), asked_scenario(request)
     adapter = load_adapter(request.query.get("adapter") or scenario.adapter, house.paths)
-    if adapter.install is None:
-        raise InvalidInput(f"{adapter.title} is not installed by reef", "reef agents list")
     text = install_script(house.paths, scenario.name, adapter.name, python=sys.executable)
     return web.Response(text=text, content_type="text/x-shellscript", headers={"cache-control": "no-store"})
 
@@ -102,7 +100,7 @@ def _adapters(house: House) -> list[Json]:
                 "install": {"kind": install.kind, "package": install.package, "version": install.version}
                 if install
                 else None,
-                "installed": install is not None and is_installed(adapter, house.paths),
+                "installed": is_installed(adapter, house.paths),
                 "version": install.version if install else None,
                 "scenarios": installed_versions(house.paths, name),
                 "problem": None,

@@ -60,8 +60,7 @@ async def install_harness(request: web.Request) -> web.StreamResponse:
         raise InvalidInput(f"v{found['version']} is {found['state']} and cannot be installed", "reef versions list")
 
     def work(say: Progress) -> Json:
-        if adapter.install is not None:
-            install_agent(adapter, house.paths, say, fetching.merged(sent))
+        install_agent(adapter, house.paths, say, fetching.merged(sent))
         files, left_out = rendered(house, found["release_id"], adapter)
         for reason in left_out:
             say(f"left out: {reason}")
@@ -99,9 +98,7 @@ async def install_program(request: web.Request) -> web.StreamResponse:
     house = house_of(request)
     sent = fetching.checked((await json_body(request, required=False)).get("environment"))
     adapter: Adapter = load_adapter(request.match_info["adapter"], house.paths)
-    if adapter.install is None:
-        raise InvalidInput(f"{adapter.title} is not installed by reef", "reef agents list")
-    version = adapter.install.version
+    version = adapter.install.version if adapter.install else None
 
     def work(say: Progress) -> Json:
         changed = install_agent(adapter, house.paths, say, fetching.merged(sent))

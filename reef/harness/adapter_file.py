@@ -50,6 +50,10 @@ class Install(_Section):
 class Run(_Section):
     """How the agent is started."""
 
+    get: str | None = None
+    """For an agent without `install`, which is the person's to install: the command that does it."""
+    tested: str = ""
+    """For such an agent: the version that was tried, as its own `version` says it."""
     headless: list[str]
     """Arguments of one run without a person; `{prompt}` stands for the prompt."""
     command: list[str] = []
@@ -239,6 +243,7 @@ class Adapter(_Section):
     """Variable that moves the agent's whole config home."""
     session_header: str
     install: Install | None = None
+    """None for an agent that is the person's to install: the program on their PATH is run."""
     run: Run
     home: AgentHome = AgentHome()
     own: Own = Own()

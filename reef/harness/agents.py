@@ -44,8 +44,13 @@ def agent_folder(adapter: Adapter, paths: Paths) -> Path:
 
 
 def is_installed(adapter: Adapter, paths: Paths) -> bool:
-    """Whether the pinned version is there, whole, and from the lock file that the adapter has now."""
-    if _install_of(adapter).kind == "ships":
+    """Whether the pinned version is there, whole, and from the lock file that the adapter has now.
+
+    One that is the person's to install is there when their PATH has it.
+    """
+    if adapter.install is None:
+        return shutil.which(adapter.binary) is not None
+    if adapter.install.kind == "ships":
         return True
     folder = agent_folder(adapter, paths)
     try:
@@ -58,11 +63,15 @@ def is_installed(adapter: Adapter, paths: Paths) -> bool:
 
 def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     """The start of a command line that runs the agent. Raises NotFound when agent or Node is not there."""
-    spec = _install_of(adapter)
+    if adapter.install is None:
+        return [_own_program(adapter)]
+    spec = adapter.install
     if spec.kind == "ships":
         return [sys.executable, "-P", "-m", str(spec.module)]
     if not is_installed(adapter, paths):
-        raise NotFound(f"{adapter.title} {spec.version} is not installed", f"reef agents add {adapter.name}")
+        there = other_versions(adapter, paths)
+        besides = f"; {there[-1]} is there, with which this reef was not tested" if there else ""
+        raise NotFound(f"{adapter.title} {spec.version} is not installed{besides}", f"reef agents add {adapter.name}")
     program = _program(adapter, agent_folder(adapter, paths))
     if spec.kind == "pypi":
         # The person's PYTHONPATH is for the person's own programs: the agent would import its parts from there. It must
@@ -74,6 +83,21 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     if found is None:
         raise NotFound(f"{adapter.title} needs Node {spec.node} or later", f"reef agents add {adapter.name}")
     return [str(found.program), str(program)]
+
+
+def other_versions(adapter: Adapter, paths: Paths) -> list[str]:
+    """Versions of the agent that earlier releases of reef have installed, the oldest first."""
+    found = [file.parent for file in (paths.agents / adapter.name).glob("[!.]*/installed.json")]
+    kept = adapter.install.version if adapter.install else None
+    return [place.name for place in sorted(found, key=lambda place: place.stat().st_mtime) if place.name != kept]
+
+
+def _own_program(adapter: Adapter) -> str:
+    """The program of an agent that is the person's to install. Raises NotFound."""
+    found = shutil.which(adapter.binary)
+    if found is None:
+        raise NotFound(f"{adapter.title} is yours to install, and no PATH here has {adapter.binary}", adapter.run.get)
+    return found
 
 
 def _program(adapter: Adapter, folder: Path) -> Path | None:
@@ -88,10 +112,14 @@ def _program(adapter: Adapter, folder: Path) -> Path | None:
 def install_agent(adapter: Adapter, paths: Paths, progress: Progress, environ: Mapping[str, str] | None = None) -> bool:
     """Install the agent's pinned version, with a Node for it where the machine has none that fits.
 
-    Returns whether anything was installed. `progress` gets one line for each thing that takes time. The programs that
-    fetch get `environ` (default: the process's). Raises Failed with what went wrong; a half-made install is removed.
+    Returns whether anything was installed; an agent that is the person's to install is only looked for. `progress`
+    gets one line for each thing that takes time. The programs that fetch get `environ` (default: the process's). Raises
+    Failed with what went wrong; a half-made install is removed.
     """
-    spec = _install_of(adapter)
+    if adapter.install is None:
+        _own_program(adapter)
+        return False
+    spec = adapter.install
     if _is_ready(adapter, paths):
         return False
     with _only_one(paths, progress):

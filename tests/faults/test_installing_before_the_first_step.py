@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,10 @@ from reef.harness import pypi
 from reef.harness.adapter import load_adapter
 from reef.harness.agents import agent_folder, lock_hash
 from reef.paths import bundled
-from tests.http.running import Home
+from tests.http.running import Home, Upstream
 
 ADAPTERS = sorted(file.parent.name for file in bundled("adapters").glob("*/adapter.toml"))
+SECRET = "hunter2-secret"
 WITHOUT_WRAPPER = ("terminus",)
 # In the place of each agent, of Node and of Python: it tells its environment and what the files of its home say.
 PROGRAM = """#!/bin/sh
@@ -43,30 +44,38 @@ def plant(home: Home, name: str, programs: Path) -> None:
     (folder / "installed.json").write_text(json.dumps({"lock": lock_hash(adapter)}))
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
-def test_every_agent_is_installed_on_a_fresh_state_and_finds_the_daemon(
-    new_home: Callable[..., Home], tmp_path: Path, name: str
-) -> None:
-    path = f"{tmp_path / 'programs'}:{os.environ['PATH']}"
+@pytest.fixture(scope="module")
+def fresh(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """A daemon that has just been started for the first time; every agent's program is where it would be installed."""
+    folder = tmp_path_factory.mktemp("fresh")
+    programs = folder / "programs"
     # Whatever would be fetched all the same is a failure, and not a slow test.
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9", "npm_config_registry": "http://127.0.0.1:9"}
-    home = new_home(environ={"PATH": path, "REEF_UPSTREAM_API_KEY": "hunter2-secret", **nowhere})
-    plant(home, name, tmp_path / "programs")
-    home.start()
-    manifest = home.nobody.get("/reef/harness", params={"adapter": name}).json()
+    environ = {"PATH": f"{programs}:{os.environ['PATH']}", "REEF_UPSTREAM_API_KEY": SECRET, **nowhere}
+    home = Home(folder, upstream.url, environ)
+    for name in ADAPTERS:
+        plant(home, name, programs)
+    yield home.start()
+    home.close()
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_agent_is_installed_on_a_fresh_state_and_finds_the_daemon(fresh: Home, tmp_path: Path, name: str) -> None:
+    manifest = fresh.nobody.get("/reef/harness", params={"adapter": name}).json()
     assert manifest["version"] == 1
-    for secret in ("hunter2-secret", home.key, home.url):
+    for secret in (SECRET, fresh.key, fresh.url):
         assert secret not in json.dumps(manifest["files"])
-    script = home.nobody.get("/reef/harness/install", params={"adapter": name})
-    assert script.status_code == 200 and "hunter2-secret" not in script.text and home.key not in script.text
-    done = home.person.post("/reef/harness/install", json={"scenario": "default", "adapter": name}).text
+    script = fresh.nobody.get("/reef/harness/install", params={"adapter": name})
+    assert script.status_code == 200 and SECRET not in script.text and fresh.key not in script.text
+    done = fresh.person.post("/reef/harness/install", json={"scenario": "default", "adapter": name}).text
     assert '"installed"' in done, done
-    wrapper = home.paths.bin / f"reef-{name}"
+    wrapper = fresh.paths.bin / f"reef-{name}"
     assert wrapper.is_file() is (name not in WITHOUT_WRAPPER)
-    if (tmp_path / "programs").is_dir() and wrapper.is_file():
+    install = load_adapter(name, fresh.paths).install
+    if wrapper.is_file() and install is not None and install.kind != "ships":
         # The fake tells what the real one would have found.
         ended = subprocess.run(
-            [wrapper], env=home.env, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60
+            [wrapper], env=fresh.env, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60
         )
-        assert (ended.returncode, home.url in ended.stdout) == (0, True), ended.stdout + ended.stderr
-        assert "hunter2-secret" not in ended.stdout and home.key not in ended.stdout
+        assert (ended.returncode, fresh.url in ended.stdout) == (0, True), ended.stdout + ended.stderr
+        assert SECRET not in ended.stdout and fresh.key not in ended.stdout

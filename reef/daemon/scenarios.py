@@ -197,7 +197,8 @@ class Scenarios:
 
     async def _finish(self, scenario: Scenario) -> Scenario:
         load_adapter(scenario.adapter, self._paths)
-        await self._publisher.create_base(scenario.name, base_of_all(self._paths).to_files())
+        base = await asyncio.to_thread(base_of_all, self._paths)
+        await self._publisher.create_base(scenario.name, base.to_files())
         await self._writer.write(lambda conn: rows.set_scenario(conn, scenario.name, state="ready"))
         ready = self._rows[scenario.name.casefold()] = replace(scenario, ready=True)
         return ready

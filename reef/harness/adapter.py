@@ -6,6 +6,7 @@ need nothing else. Rendering is pure: a tree and an adapter give path to bytes, 
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import tomllib
@@ -159,6 +160,17 @@ def _render_one(entry: Entry, adapter: Adapter) -> dict[str, bytes]:
 
 def _read(folder: Path) -> Adapter:
     file = folder / "adapter.toml"
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "reef agents list") from None
+    return _parsed(file, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(file: Path, changed: int, size: int) -> Adapter:
+    """The adapter in `file`. All of them are read for every new scenario, so one that did not change is kept."""
+    folder = file.parent
     try:
         adapter = Adapter.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

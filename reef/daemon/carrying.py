@@ -7,12 +7,13 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from reef.credentials import find_credentials
 from reef.daemon.asking import read_requires
 from reef.daemon.house import House
 from reef.daemon.scenarios import Scenario
@@ -32,6 +33,7 @@ Json = dict[str, Any]
 Kind = Literal["archive", "bundle", "skills", "agents-md", "git"]
 KINDS: tuple[Kind, ...] = ("archive", "bundle", "skills", "agents-md", "git")
 _SHELL = ("skill", "agent_command")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
 @contextmanager
@@ -118,6 +120,7 @@ async def judge(house: House, scenario: Scenario, carried: Carried, file: str) -
     elif tree != current:
         reasons = _admitted(house, scenario, current, tree, file)
     others = {path: body for path, body in carried.files.items() if not path.startswith(PREFIX)}
+    reasons += _loaded_code(others, file)
     if tree == current and not others:
         raise InvalidInput(
             f"{file} holds what v{head.number} of scenario {scenario.name} has already",
@@ -143,7 +146,6 @@ async def publish(house: House, arrival: Arrival, expected: str | None) -> Json:
     if expected is not None and (await look(house, arrival))["content_id"] != expected:
         raise Conflict("the file or the head changed since it was shown", f"reef versions list -s {proposal.scenario}")
     made = await house.publisher.publish(proposal)
-    house.supervisor.wake(proposal.scenario)
     return {"version": made.number, "release_id": made.release_id, "content_id": made.content_id, "state": made.state}
 
 
@@ -188,6 +190,15 @@ def _admitted(house: House, scenario: Scenario, current: Tree, tree: Tree, file:
         if not isinstance(other, ReefError):
             code += [reason for c in changes if c.after and c.after.kind in _SHELL for reason in code_reasons(c, other)]
     return list(dict.fromkeys(code))
+
+
+def _loaded_code(others: Mapping[str, bytes | Path], file: str) -> list[str]:
+    """Why files outside the harness are code. Raises InvalidInput that names one which holds a credential."""
+    for path, body in others.items():
+        kinds = find_credentials(body.decode("utf-8", "replace")) if isinstance(body, bytes) else []
+        if kinds:
+            raise InvalidInput(f"{file}: {path} holds a credential ({kinds[0]})", "reef versions export v1")
+    return [f"{path}: a pickle can run code when it is loaded" for path in others if path.endswith(_PICKLES)]
 
 
 def _named(facts: Json) -> str:

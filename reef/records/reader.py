@@ -232,7 +232,8 @@ class Reader:
         """One version. Raises NotFound."""
         rows = self._all(f"{shapes.SELECT_VERSIONS} WHERE scenario = ? AND number = ?", scenario, number)
         if not rows:
-            raise NotFound(f"scenario {scenario!r} has no version v{number}", "reef versions list")
+            there = spans("v", (row["version"] for row in self.versions(scenario))) or "none yet"
+            raise NotFound(f"scenario {scenario!r} has no version v{number} (versions: {there})", "reef versions list")
         return shapes.version(rows[0])
 
     def events(self, after: int = 0, limit: int = 500) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from reef import events
 from reef.errors import NotFound
-from reef.ids import from_blob, to_blob, utc_now, version_number
+from reef.ids import from_blob, spans, to_blob, utc_now, version_number
 
 REQUEUED = "publishing lost a race, so the ask was queued again"
 BROKEN_OFF = "the daemon ended in the middle of its step, so the ask was queued again"
@@ -97,7 +97,13 @@ def find(conn: sqlite3.Connection, scenario: str, name: str | int) -> Version:
     else:
         found = version(conn, scenario, number=version_number(text))
     if found is None:
-        raise NotFound(f"scenario {scenario!r} has no version {text}", f"reef versions list --scenario {scenario}")
+        rows = conn.execute("SELECT number FROM versions WHERE scenario = ?", (scenario,)).fetchall()
+        there = spans("v", (number for (number,) in rows)) or "none yet"
+        shown = text[:12] if len(text) == 40 else f"v{version_number(text)}"
+        raise NotFound(
+            f"scenario {scenario!r} has no version {shown} (versions: {there})",
+            f"reef versions list --scenario {scenario}",
+        )
     return found
 
 

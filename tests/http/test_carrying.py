@@ -118,6 +118,7 @@ def test_what_no_version_may_hold_is_refused_by_name_and_nothing_is_made(two: Ho
         "harness/nowhere/a.md": (b"x\n", "is not a file of a harness tree"),
         "harness/rules/key.md": (b"use ghp_" + b"a1B2" * 9 + b"\n", "holds a credential"),
         "harness/skills/bad/SKILL.md": (b"no front matter\n", "a skill starts with front matter"),
+        "config/defaults.json": (b'{"key": "ghp_' + b"a1B2" * 9 + b'"}', "config/defaults.json holds a credential"),
     }
     before = releases(two, "into")
     for path, (content, said) in wrong.items():
@@ -125,6 +126,17 @@ def test_what_no_version_may_hold_is_refused_by_name_and_nothing_is_made(two: Ho
         refused = reef(two, "versions", "import", str(file), "-s", "into", "--yes")
         assert (refused.status, said in refused.err) == (1, True), refused.err
     assert releases(two, "into") == before
+
+
+def test_weights_that_can_run_code_when_they_are_loaded_wait_for_the_person(two: Home, tmp_path: Path) -> None:
+    from tests.unit.versions.test_carry import lock, member, packed
+
+    for name, pending in (("adapter_model.bin", True), ("adapter_model.safetensors", False)):
+        content = {f"weights/{name}": b"w" * 4000}
+        file = packed(tmp_path / "a.tar.gz", [lock(content), *(member(f"content/{p}", b) for p, b in content.items())])
+        seen = two.person.post("/reef/scenarios/into/import", json={"path": str(file), "look": True}).json()
+        assert (seen["pending"], [row["path"] for row in seen["files"]]) == (pending, [f"weights/{name}"])
+        assert seen["code"] == ([f"weights/{name}: a pickle can run code when it is loaded"] if pending else [])
 
 
 def hashes_hold(folder: Path) -> dict[str, Any]:

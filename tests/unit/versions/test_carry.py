@@ -97,6 +97,16 @@ def test_a_bundle_brings_back_the_version_and_refuses_large_files(
     assert [file.name for file in tmp_path.glob("*.bundle*")] == ["a.bundle"]
 
 
+def test_a_bundle_that_unpacks_to_more_than_a_version_may_hold_is_refused_before_it_is_unpacked(
+    repository: Repository, tmp_path: Path, taken: Callable[[Path], carry.Carried]
+) -> None:
+    bomb = release(repository, {"harness/rules/tests.md": b"a" * (9 * 1024 * 1024)})
+    carry.write_bundle(repository, bomb, "coding", tmp_path / "a.bundle")
+    assert (tmp_path / "a.bundle").stat().st_size < 100_000
+    with pytest.raises(TooLarge):
+        taken(tmp_path / "a.bundle")
+
+
 NAMES = (
     "content/../../outside.md", "content//etc/x", "/etc/x", "content/harness/rules/../../../x.md", "../x",
     "content/harness/skills/.git/hooks/post-checkout", "content/harness/rules/a\\..\\b.md",

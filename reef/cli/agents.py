@@ -28,7 +28,7 @@ def list_agents(json: JsonOption = False) -> None:
         return
     cells = []
     for row in rows:
-        installed = OUT.line(str(row.get("version") or "yes")) if row.get("installed") else OUT.symbol("–")
+        installed = OUT.line(_standing(row)) or OUT.symbol("–")
         installed = OUT.paint("broken", "failed") if row.get("problem") else installed
         places = ", ".join(_place(place) for place in row.get("scenarios") or [])
         cells.append([OUT.line(row["name"]), installed, places or OUT.symbol("–")])
@@ -92,3 +92,11 @@ def remove(
 
 def _place(place: dict[str, Any]) -> str:
     return f"{OUT.line(place['name'])} v{place['version']}{' (pinned)' if place.get('pinned') else ''}"
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """The version that is installed; one of an earlier reef with the one that this reef was tested with."""
+    if row.get("installed"):
+        return str(row.get("version") or "yours")
+    others = row.get("others") or []
+    return f"{others[-1]} (tested: {row.get('version')})" if others else ""

@@ -18,7 +18,7 @@ from reef.daemon.table import Route
 from reef.errors import ReefError
 from reef.harness.adapter import fitting, known_adapters, load_adapter, render
 from reef.harness.adapter_file import Adapter
-from reef.harness.agents import is_installed
+from reef.harness.agents import is_installed, other_versions
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
 from reef.harness.tree import Tree
@@ -102,6 +102,7 @@ def _adapters(house: House) -> list[Json]:
                 else None,
                 "installed": is_installed(adapter, house.paths),
                 "version": install.version if install else None,
+                "others": other_versions(adapter, house.paths),
                 "scenarios": installed_versions(house.paths, name),
                 "problem": None,
             }

@@ -132,3 +132,5 @@ def test_an_agent_that_is_the_persons_to_install_is_the_one_on_their_path(house:
     assert (said.returncode, said.stdout) == (0, "You said: aye\n"), said.stderr
     listed = {row["name"]: row for row in json.loads(reef(house, "agents", "list", "--json").stdout)}
     assert listed["own"]["installed"] is True
+    shown = reef(house, "agents", "list").stdout.splitlines()
+    assert [line.split()[:2] for line in shown if line.split()[:1] == ["own"]] == [["own", "yours"]]

@@ -168,7 +168,7 @@ def _command(entry: Entry, adapter: Adapter) -> Marker:
     _, body = frontmatter.read(entry.text)
     pattern, at = "", 0
     for match in re.finditer(adapter.reach.placeholders, body):
-        pattern += re.escape(squeezed(body[at : match.start()])) + _filled(match.group())
+        pattern += re.escape(squeezed(body[at : match.start()])) + _filled(match.group(), adapter.reach.first)
         at = match.end()
     wanted = re.compile(pattern + re.escape(squeezed(body[at:])), re.DOTALL)
 
@@ -180,13 +180,13 @@ def _command(entry: Entry, adapter: Adapter) -> Marker:
     return Marker("its expansion", typed, found)
 
 
-def _filled(placeholder: str) -> str:
-    """The pattern of what the agent puts in place of a placeholder, given `WORDS`."""
+def _filled(placeholder: str, first: int) -> str:
+    """The pattern of what the agent puts in place of a placeholder, given `WORDS`; `first` numbers the first word."""
     name = placeholder.lstrip("$")
     if name in ("ARGUMENTS", "@"):
         return "".join(WORDS)
     if name.isdigit():
-        number = int(name)
+        number = int(name) + 1 - first
         if not 0 < number <= len(WORDS):
             return ""
         # Some agents put the rest of the words in place of the highest number as well.

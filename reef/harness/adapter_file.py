@@ -207,6 +207,8 @@ class Reach(_Section):
     """What a person types to run a command."""
     placeholders: str = r"\$ARGUMENTS"
     """Regular expression that finds what the agent replaces in a command's text."""
+    first: int = 1
+    """Number by which a command's text calls the first word behind it."""
     around: bool = False
     """Whether the message that a command becomes holds more than the command's text."""
 

@@ -38,8 +38,12 @@ _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 @contextmanager
 def workplace(house: House) -> Iterator[Path]:
-    """A private folder that is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="carry-", dir=ensure_private(house.paths.cache)))
+    """A private folder that is gone afterwards. What a killed daemon left goes first: one runs for each home."""
+    above, own = ensure_private(house.paths.cache), f"carry-{os.getpid()}-"
+    for left in above.glob("carry-*"):
+        if not left.name.startswith(own):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=own, dir=above))
     try:
         yield folder
     finally:

@@ -18,7 +18,7 @@ from reef.versions.publish import Proposal, Publisher
 from reef.versions.repository import Repository
 from tests.cli import shell
 from tests.cli.shell import Ran
-from tests.http.running import Home
+from tests.http.running import Home, wait_for
 
 RULE = b"Answer in one sentence.\n"
 SKILL = b"---\nname: release\ndescription: how to release\n---\nTag it.\n"
@@ -137,6 +137,15 @@ def test_weights_that_can_run_code_when_they_are_loaded_wait_for_the_person(two:
         seen = two.person.post("/reef/scenarios/into/import", json={"path": str(file), "look": True}).json()
         assert (seen["pending"], [row["path"] for row in seen["files"]]) == (pending, [f"weights/{name}"])
         assert seen["code"] == ([f"weights/{name}: a pickle can run code when it is loaded"] if pending else [])
+
+
+def test_what_a_killed_daemon_left_of_an_export_is_removed_by_the_next_one(two: Home) -> None:
+    left = two.paths.cache / "carry-1-abc"
+    left.mkdir()
+    (left / "carried").write_bytes(b"half")
+    reply = two.person.get("/reef/scenarios/from/versions/v1/export")
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "application/gzip")
+    assert wait_for(lambda: list(two.paths.cache.glob("carry-*")) == [])
 
 
 def hashes_hold(folder: Path) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def log(
     if not shown:
         output.say(f"no version yet; v1 is made with the scenario: reef scenarios create {name}")
         return
-    table = OUT.table(["version", "when", "step", "ask", "decision", "what"], [_cells(found) for found in shown])
+    table = OUT.table(["version", "when", "step", "decision", "ask and change"], [_cells(found) for found in shown])
     output.data(table[0])
     for found, line in zip(shown, table[1:], strict=True):
         output.data(line)
@@ -111,9 +111,8 @@ def _cells(found: Json) -> list[str]:
         f"{OUT.symbol('●')} head" if found.get("current") else None, "pinned" if found.get("pinned") else None
     )
     step = f"step {found['step']}" if found.get("step") else OUT.symbol("–")
-    decided = OUT.joined(OUT.line(decision(found)), marks)
-    ask = asks_of(found) or OUT.symbol("–")
-    return [f"v{found['version']}", OUT.when(found.get("created_at")), step, ask, decided, OUT.line(found["summary"])]
+    what = OUT.joined(marks, asks_of(found), OUT.line(found.get("summary")))
+    return [f"v{found['version']}", OUT.when(found.get("created_at")), step, OUT.line(decision(found)), what]
 
 
 def _changes(client: Client, name: str, rows: Rows, found: Json) -> list[Json]:

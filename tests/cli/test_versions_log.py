@@ -40,7 +40,7 @@ def test_a_pin_is_shown_everywhere_and_keeps_other_versions_from_being_installed
     assert (done.status, done.out) == (0, "pinned v1 · scenario kept · for every agent\n")
     assert "reef versions unpin -s kept" in done.err
     assert "published · pinned" in live.reef("versions", "list", "-s", "kept").out.splitlines()[3]
-    assert "the base · pinned" in live.reef("versions", "log", "-s", "kept").out.splitlines()[3]
+    assert "pinned · the base of this scenario" in live.reef("versions", "log", "-s", "kept").out.splitlines()[3]
     kept = next(line for line in live.reef("status").out.splitlines() if line.startswith("kept"))
     assert "pinned v1" in kept
     refused = live.reef("versions", "install", "v2", "-s", "kept", "--json")

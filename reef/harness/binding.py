@@ -40,8 +40,8 @@ class Served:
 def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: Path) -> dict[str, Value]:
     """Every placeholder of a run but the token. `home`: the agent's config home, `tree`: what is rendered for it.
 
-    `base_url` has `/v1` where the agent's dialect wants it; `hook` is a shell command to which the name of an event is
-    added.
+    `base_url` has `/v1` where the agent's dialect wants it; `person` is the person's own home; `hook` is a shell
+    command to which the name of an event is added.
     """
     window = served.context_window or adapter.models.context_window
     url = served.url.rstrip("/")
@@ -56,6 +56,7 @@ def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: 
         "home": str(home),
         "tree": str(tree),
         "cwd": str(cwd),
+        "person": str(Path.home()),
         "python": sys.executable,
         "hook": shlex.join([sys.executable, "-P", "-m", "reef.harness.hook", adapter.name]),
     }

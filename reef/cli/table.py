@@ -189,12 +189,24 @@ TOPICS: dict[str, str] = {
     "providers": "which models can answer, and whose keys they need",
     "records": "the tables and views of the record store",
     "recipes": "how a scenario learns",
+    "agents": "which coding agents reef runs, and how",
     "adapters": "how a coding agent is described",
     "security": "who may do what, and what that does not stop",
     "privacy": "what is kept, where, and what leaves the machine",
 }
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+def _topics() -> list[str]:
+    """The line of the topics, as many as it takes."""
+    lines = ["`reef help TOPIC`: "]
+    for name in TOPICS:
+        word = f"{name}, " if name != list(TOPICS)[-1] else name
+        if len(lines[-1]) + len(word.rstrip()) > 80:
+            lines.append(" " * len("`reef help TOPIC`: "))
+        lines[-1] += word
+    return [line.rstrip() for line in lines]
 
 
 def find(name: str) -> Command | None:
@@ -218,8 +230,7 @@ def top_help(version: str) -> str:
     lines += [
         "",
         "`reef COMMAND --help` has examples; read commands take --json.",
-        f"`reef help TOPIC`: {', '.join(list(TOPICS)[:6])},",
-        f"{' ' * 19}{', '.join(list(TOPICS)[6:])}",
+        *_topics(),
         "",
         "Examples:",
         "  reef quickstart",

@@ -46,6 +46,7 @@ class Deciding:
             number, release = int(row["version"]), str(row["release_id"])
             if release == here.release_id:
                 return {"installed": {"version": number, "release_id": release, "changed": False}}
+            self._refuse_pinned(client, number)
             if release in self._declined:
                 raise Refused(f"the person has said no to v{number} in this session", self._paste(number))
             there = provided(self._paths, self._scenario, self._adapter.name)
@@ -58,6 +59,14 @@ class Deciding:
             there.agree(rest)
             head = next((found["version"] for found in rows if found.get("current")), None)
             return self._install(client, release, number, head, say)
+
+    def _refuse_pinned(self, client: Client, number: int) -> None:
+        """Raises Refused, before anybody is asked, for another version than the one that is pinned for this agent."""
+        kept = {pin["adapter"]: pin["version"] for pin in client.pins(self._scenario)["pins"]}
+        stays = kept.get(self._adapter.name, kept.get(None))
+        if stays not in (None, number):
+            told = f"scenario {self._scenario} is pinned to v{stays} for {self._adapter.name}"
+            raise Refused(f"{told}, so v{number} is not installed", f"reef versions unpin -s {self._scenario}")
 
     def _needs(self, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], there: Provided) -> list[Json]:
         """What only the person's yes can settle. Raises Refused for a variable or a program that is not there."""

@@ -135,6 +135,14 @@ def test_without_a_terminal_it_is_refused_with_the_command_for_outside(waiting: 
     assert "no terminal" in error["message"]
 
 
+def test_another_version_than_the_pinned_one_is_refused_before_the_person_is_asked(waiting: Home) -> None:
+    waiting.person.post("/reef/scenarios/default/pin", json={"version": 1})
+    wrapped = Wrapped(waiting, "2")
+    status, rest = wrapped.end()
+    waiting.person.post("/reef/scenarios/default/unpin", json={})
+    assert (status, "is pinned to v1 for pi" in rest, "Install v2" in rest) == (0, True, False), rest
+
+
 def test_a_version_that_is_not_there_is_named_with_the_newest(waiting: Home) -> None:
     wrapped = Wrapped(waiting, "9")
     status, rest = wrapped.end()

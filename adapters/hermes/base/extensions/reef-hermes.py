@@ -191,7 +191,7 @@ class Plugin:
 
 def line(row, here):
     marks = [row.get("current") and "served", row["version"] == here and "installed"]
-    marks.append(row.get("pending") and "needs your yes")
+    marks += [row.get("pending") and "needs your yes", row.get("pinned") and "pinned"]
     told = ", ".join(mark for mark in marks if mark)
     return f"v{row['version']}  {row.get('summary') or row.get('operation')}  {told}".rstrip()
 

@@ -151,6 +151,7 @@ async function versions(words: string, person: Person, session: string): Promise
     const here = installed().version;
     const lines = releases.map((row: Json) => {
       const marks = [row.current && "served", row.version === here && "installed", row.pending && "needs your yes"];
+      marks.push(row.pinned && "pinned");
       return `v${row.version}  ${row.summary ?? row.operation}  ${marks.filter(Boolean).join(", ")}`.trimEnd();
     });
     return person.tell(session, `versions of scenario ${scenario}\n${lines.join("\n")}`);

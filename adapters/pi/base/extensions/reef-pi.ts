@@ -140,6 +140,7 @@ async function versions(args: string, ctx: any): Promise<void> {
     const here = installed().version;
     const lines = releases.map((row: Json) => {
       const marks = [row.current && "served", row.version === here && "installed", row.pending && "needs your yes"];
+      marks.push(row.pinned && "pinned");
       return `v${row.version}  ${row.summary ?? row.operation}  ${marks.filter(Boolean).join(", ")}`.trimEnd();
     });
     tell(ctx, `versions of scenario ${scenario}\n${lines.join("\n")}`);

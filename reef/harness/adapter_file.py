@@ -39,6 +39,8 @@ class Install(_Section):
     """Least version of Node that runs it or, for a native one, that installs it."""
     node_wheel: str = ""
     """Requirement that brings a Node from the Python package registry where the machine has none that fits."""
+    runner: str | None = None
+    """For `pypi`: a program of the adapter's own folder that is run in place of one of the package's."""
     python: str | None = None
     """Least version of Python that runs it, for `pypi`."""
     python_below: str | None = None
@@ -73,6 +75,9 @@ class Run(_Section):
     """Patterns of variables that the agent must not inherit."""
     sealed: dict[str, str] = {}
     """Set on top for a run that has no network."""
+    rewords: bool = False
+    """Whether the agent says in words of its own why a model call failed; the wrapper adds the daemon's after such a
+    run."""
     mute: list[str] = []
     """Arguments of a run in which the agent shows nothing of what a hook says; the wrapper says it after the run."""
     shell: list[str] = []

@@ -30,6 +30,8 @@ _QUICK_S = 2.0
 _ASK_S = 15.0
 _KEPT_S = 7 * 86400.0
 """How long what was told in a session is kept after it."""
+COLON = "colon"
+"""Last argument, for an agent that takes every slash for a command of its own: what is to be typed has a colon."""
 SAID_VARIABLE = "REEF_SAID"
 """Names a file for what is said here, where the agent shows nothing of it: its wrapper says it after the run."""
 
@@ -54,7 +56,7 @@ def main(argv: list[str]) -> int:
         given = {}
     if not os.environ.get("REEF_URL") or not os.environ.get("REEF_SESSION"):
         return 0
-    session = Session()
+    session = Session(COLON in argv[2:])
     answer: Json = {}
     if event == "SessionStart":
         session.begin()
@@ -104,8 +106,9 @@ def _said(text: str) -> None:
 class Session:
     """What this session has asked for and was told, kept in a file between one event and the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, colon: bool = False) -> None:
         environ = os.environ
+        self._colon = colon
         self.scenario = environ.get("REEF_SCENARIO", "")
         self.id = environ.get("REEF_SESSION_ID", "")
         self.tree = Path(environ.get("REEF_TREE", ""))
@@ -127,6 +130,10 @@ class Session:
             fresh = self._place.with_suffix(f".{os.getpid()}")
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(self._place)
+
+    def typed(self, word: str, rest: str) -> str:
+        """One of reef's own commands as a person types it here."""
+        return f"{word}: {rest}" if self._colon else f"/{word} {rest}"
 
     def begin(self) -> None:
         """The agent has read the rules as they are now."""
@@ -158,7 +165,7 @@ class Session:
     def reefine(self, words: str) -> str:
         """File an ask."""
         if not words:
-            return "usage: reefine, then what should change in plain words"
+            return f"usage: {self.typed('reefine', 'what should change, in plain words')}"
         body = {"text": words, "session": self.id, "release_id": self._installed().get("release_id")}
         filed = _call("POST", "/reef/train", body, _ASK_S)
         self._kept.setdefault("asks", []).append({"id": filed["agent_record_id"], "number": filed["number"]})
@@ -181,7 +188,7 @@ class Session:
         if verb == "install":
             return self._install(number)
         show = f"in another terminal: reef versions show v{number} -s {self.scenario}"
-        return f"{show}; here: versions v{number} install"
+        return f"{show}; here: {self.typed('versions', f'v{number} install')}"
 
     def _listed(self, row: Json) -> str:
         here = self._installed().get("version")
@@ -202,7 +209,8 @@ class Session:
                 continue
             self._kept["asks"].remove(ask)
             number = now.get("version")
-            version, then = (f" v{number}", f"; install it: /versions v{number} install") if number else ("", "")
+            version = f" v{number}" if number else ""
+            then = f"; install it: {self.typed('versions', f'v{number} install')}" if number else ""
             if number and now["version"] > self._kept.get("told", 0):
                 self._kept["told"] = number
             why = now.get("reason") or now.get("meaning") or ""
@@ -217,7 +225,8 @@ class Session:
             return []
         self._kept["told"] = head
         pinned = any(row["version"] == here and row.get("pinned") for row in rows)
-        then = "pinned, so it stays: reef versions unpin" if pinned else "install it: /versions install"
+        then = f"install it: {self.typed('versions', 'install')}"
+        then = "pinned, so it stays: reef versions unpin" if pinned else then
         return [f"reef: v{head} of scenario {self.scenario} is served, v{here} is installed here; {then}"]
 
     def _install(self, version: int | None) -> str:

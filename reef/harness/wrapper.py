@@ -35,7 +35,7 @@ from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
 from reef.harness.launch import Agent, launch
 from reef.harness.remaining import end_remaining
 from reef.harness.resume import on_terminal, resume_line
-from reef.harness.said import said_after
+from reef.harness.said import said_after, say_why
 from reef.paths import Paths
 from reef.provided import provided
 from reef.text import safe
@@ -143,6 +143,7 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
             if session.get("opened"):
                 with said_after(adapter, arguments) as more:
                     status = _launch_confirming(command, environment | more, adapter, paths, scenario)
+                say_why(client, adapter, scenario, str(session["session"]), status)
                 _say_ended(adapter, end_remaining(str(session["token"])))
             else:
                 # An agent that another one started decides through nobody: its wrapper is inside a session itself.

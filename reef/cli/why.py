@@ -12,7 +12,7 @@ import typer
 
 from reef.cli import output
 from reef.cli.group import JsonOption, ScenarioOption, command, single
-from reef.cli.look import OUT
+from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, person_only, scenario
 from reef.errors import InvalidInput
 from reef.paths import Paths
@@ -85,6 +85,10 @@ def _placed(paths: Paths, file: str, line: int) -> _Place:
     resolved, root = path.resolve(), paths.harness.resolve()
     parts = resolved.relative_to(root).parts if resolved.is_relative_to(root) else ()
     if len(parts) < 4 or parts[2] not in ("tree", "home"):
+        if not file.startswith(("/", "~", ".")):
+            # A project may have a file of the same name as the agent's own.
+            output.say(f"{ERR.line(file)} of the installed tree, not the one in this folder")
+            return _Place(file, line)
         raise InvalidInput(
             f"{file} is no file that reef installed (those are below {paths.harness})", "reef why ID_OF_AN_ENTRY"
         )

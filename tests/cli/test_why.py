@@ -42,6 +42,9 @@ def test_a_line_is_named_by_its_place_in_the_tree_or_by_the_installed_file(live:
     other.write_text("the project's own\n")
     refused = live.reef("why", f"{other}:1", "-s", "grown")
     assert (refused.status, "is no file that reef installed" in refused.err) == (1, True)
+    beside = live.reef("why", "AGENTS.md:1", "-s", "grown", "--adapter", "pi", cwd=tmp_path)
+    assert (beside.status, RULE in beside.out) == (0, True)
+    assert "AGENTS.md of the installed tree, not the one in this folder" in beside.err
 
 
 def test_what_is_not_there_is_named_with_what_is(live: Live) -> None:

@@ -22,13 +22,14 @@ from tests.http.running import Home, wait_for
 
 RULE = b"Answer in one sentence.\n"
 SKILL = b"---\nname: release\ndescription: how to release\n---\nTag it.\n"
+WEIGHTS = b"weight" * 20_000
 NEED = {"kind": "env", "name": "key", "check": "RELEASE_TOKEN"}
 
 
 @pytest.fixture(scope="module")
 def two(home: Home) -> Home:
     """`from` has v2 with a rule and a skill, v3 pending with code; `into` and `again` have their base."""
-    for name in ("from", "into", "again"):
+    for name in ("from", "into", "again", "heavy"):
         home.nobody.post("/reef/scenarios", json={"name": name})
     home.stop()
 
@@ -43,6 +44,9 @@ def two(home: Home) -> Home:
         head = await publisher.head("from")
         files |= {"harness/extensions/notify.ts": b"export default () => {};\n"}
         await publisher.publish(Proposal("from", files, head.release_id, "code", pending=True))
+        head = await publisher.head("heavy")
+        weights = {"weights/adapter_model.safetensors": WEIGHTS, "weights/adapter_config.json": b"{}\n"}
+        await publisher.publish(Proposal("heavy", weights, head.release_id, "tuned", changes=("weights",)))
         writer.close()
 
     asyncio.run(publish())
@@ -126,6 +130,22 @@ def test_what_no_version_may_hold_is_refused_by_name_and_nothing_is_made(two: Ho
         refused = reef(two, "versions", "import", str(file), "-s", "into", "--yes")
         assert (refused.status, said in refused.err) == (1, True), refused.err
     assert releases(two, "into") == before
+
+
+def test_large_files_travel_whole_and_a_bundle_refuses_them(two: Home) -> None:
+    refused = reef(two, "versions", "export", "v2", "-s", "heavy", "--bundle")
+    assert (refused.status, "weights/adapter_model.safetensors" in refused.err) == (5, True)
+    assert not (two.folder / "heavy-v2.bundle").exists()
+    made = ok(two, "versions", "export", "v2", "-s", "heavy", "--as", "git", "-o", "whole")
+    hashes_hold(Path(made["path"]))
+    assert (two.folder / "whole" / "weights" / "adapter_model.safetensors").read_bytes() == WEIGHTS
+    (stored,) = (two.folder / "whole" / ".git" / "lfs" / "objects").glob("*/*/*")
+    assert stored.read_bytes() == WEIGHTS
+    made = ok(two, "versions", "export", "v2", "-s", "heavy")
+    assert reef(two, "versions", "import", made["path"], "-s", "again", "--yes").status == 0
+    newest = releases(two, "again")[0]
+    assert (newest["state"], [part["name"] for part in newest["components"]]) == ("published", ["harness", "weights"])
+    assert newest["components"][1] == releases(two, "heavy")[0]["components"][1]
 
 
 def test_weights_that_can_run_code_when_they_are_loaded_wait_for_the_person(two: Home, tmp_path: Path) -> None:

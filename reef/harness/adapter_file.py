@@ -134,7 +134,9 @@ class Resume(_Section):
     unless: list[str] = []
     """Arguments of a run without a person, after which nothing is said."""
     header: str = "session"
-    """Type of the transcript's first line, which holds the session's id and directory."""
+    """Type of the transcript's line that holds the session's id and directory; empty where many do."""
+    id: str = "id"
+    """Key of the session's id in that line."""
     within: str | None = None
     """Key of the object in that line that holds them; None for the line itself."""
     query: str | None = None

@@ -58,18 +58,26 @@ def _of_database(place: Path, query: str) -> list[tuple[str, str | None, float]]
 
 
 def _header(file: Path, resume: Resume) -> tuple[str | None, str | None]:
-    """Id and directory of a session, as its first line has them."""
+    """Id and directory of a session, as the first line that has them says."""
+    read = 0
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
-            found = json.loads(lines.readline(_HEADER_BYTES))
+            while read < _HEADER_BYTES and (line := lines.readline(_HEADER_BYTES)):
+                read += len(line)
+                found = _facts(json.loads(line), resume)
+                if found is not None:
+                    return found
     except (OSError, ValueError):
         return None, None
-    if not isinstance(found, dict) or found.get("type") != resume.header:
-        return None, None
-    facts = found.get(resume.within) if resume.within else found
-    if not isinstance(facts, dict) or not isinstance(facts.get("id"), str):
-        return None, None
-    return facts["id"], facts.get("cwd")
+    return None, None
+
+
+def _facts(line: object, resume: Resume) -> tuple[str, str] | None:
+    if not isinstance(line, dict) or (resume.header and line.get("type") != resume.header):
+        return None
+    facts = line.get(resume.within) if resume.within else line
+    session, cwd = (facts.get(resume.id), facts.get("cwd")) if isinstance(facts, dict) else (None, None)
+    return (session, cwd) if isinstance(session, str) and isinstance(cwd, str) else None
 
 
 def on_terminal() -> bool:

@@ -78,3 +78,13 @@ def test_a_session_that_is_kept_in_a_database_is_found_by_the_agents_own_query(h
     assert resume_line(agent, home, [], START) == "with reef: reef-opencode -s ses_last"
     assert resume_line(agent, home, ["run", "hi"], START) is None
     assert resume_line(agent, home, [], START + 60) is None
+
+
+def test_claude_codes_session_is_named_by_the_first_line_that_has_its_directory(home: Path) -> None:
+    file = home / "projects" / "-project" / "0123.jsonl"
+    file.parent.mkdir(parents=True)
+    first = {"type": "queue-operation", "sessionId": "0123"}
+    second = {"type": "system", "sessionId": "0123", "cwd": str(Path.cwd())}
+    file.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\nnot JSON\n")
+    assert resume_line(load_adapter("claude"), home, [], START - 1e9) == "with reef: reef-claude --resume 0123"
+    assert resume_line(load_adapter("claude"), home, ["-p", "hi"], START - 1e9) is None

@@ -25,9 +25,9 @@ def off(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Turn reef off: stop the daemon.
+    """Turn reef off, and show that plain agents are as they were.
 
-    Nothing else is to be turned back. reef runs agents in homes of its own and never writes to the folders that they
+    It stops the daemon. Nothing else is to be turned back: reef runs agents in homes of its own and never writes to the folders that they
     have without it, so `codex`, `claude` or `pi` without `reef-` go on as they are. `reef up`, or a `reef-` command,
     turns it on again.
 

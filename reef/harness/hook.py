@@ -114,9 +114,10 @@ class Session:
         self.tree = Path(environ.get("REEF_TREE", ""))
         self._place = self.tree.parent / "hook" / f"{re.sub(r'[^A-Za-z0-9-]', '', self.id) or 'none'}.json"
         try:
-            self._kept: Json = json.loads(self._place.read_text(encoding="utf-8"))
+            kept = json.loads(self._place.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self._kept = {}
+            kept = {}
+        self._kept: Json = kept if isinstance(kept, dict) else {}
         self._was = json.dumps(self._kept)
 
     def keep(self) -> None:

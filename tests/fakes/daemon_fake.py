@@ -345,7 +345,9 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
             return fake.whole_record(receipt)[f"{part}_text"].encode()
         case ("GET", "reef", "harness", "requests", ask, "progress"):
             found = next(row for row in fake.asks if row["id"] == ask)
-            return {"request_id": ask, "state": found["state"], "activity": fake.activity, "step": found["step"]}
+            told = {name: found[name] for name in ("number", "scenario", "state", "step", "version", "reason")}
+            settled = found["state"] not in ("queued", "running")
+            return {"request_id": ask, "settled": settled, "meaning": "", "activity": fake.activity, **told}
         case ("POST", "reef", "asks", ask, "cancel"):
             found = next(row for row in fake.asks if row["id"] == ask)
             found["state"] = "cancelled"

@@ -366,8 +366,8 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
                 version["pinned"] = verb == "pin" and version["version"] == body["version"]
             return {"scenario": "default", "pins": []}
         case ("GET", "reef", "reports"):
-            found = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
-            return {"reports": found[::-1]}
+            rows = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
+            return {"reports": rows[::-1]}
         case ("PATCH", "reef", "reports", report):
             return _revise(fake, report, body)
         case ("DELETE", "reef", "reports", report, "revisions", number):

@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
         given = json.load(sys.stdin)
     except ValueError:
         given = {}
-    if not os.environ.get("REEF_URL") or not os.environ.get("REEF_SESSION"):
+    if not all(os.environ.get(name) for name in ("REEF_URL", "REEF_SESSION", "REEF_TREE")):
         return 0
     session = Session(COLON in argv[2:])
     answer: Json = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,11 @@ from reef.harness.hook import Session
 
 
 @pytest.fixture(autouse=True)
-def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A session whose daemon does not answer."""
     monkeypatch.setenv("REEF_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("REEF_SESSION", "x")
+    monkeypatch.setenv("REEF_TREE", str(tmp_path / "install" / "tree"))
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prompt: str, *more: str) -> str:

@@ -186,7 +186,6 @@ command(
     app,
     "try",
     examples=("reef versions try v3", 'reef versions try v3 --adapter pi -- -p "say hello"'),
-    free=True,
 )(try_version)
 command(
     app,

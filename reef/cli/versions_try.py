@@ -20,7 +20,7 @@ from reef.errors import InvalidInput
 from reef.paths import Paths
 
 AgentArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="What the agent is started with.")
+    list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the agent is started with.")
 ]
 
 

@@ -106,6 +106,8 @@ def test_a_version_with_code_is_shown_and_runs_only_after_a_yes_for_this_session
     assert json.loads(done.out)["version"] == "v9"
     state = eight.person.get(f"/reef/scenarios/{NAME}/versions/9").json()["state"]
     assert state == "pending"
+    mistaken = reef(eight, "versions", "try", "v9", "--print", "-y")
+    assert (mistaken.status, mistaken.out) == (2, ""), "what is meant for the agent stands behind --"
     inside = shell.reef("versions", "try", "v3", "-s", NAME, env=eight.env | {"REEF_SESSION": "x"}, alone=True)
     assert inside.status == 5
 

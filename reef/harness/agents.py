@@ -76,7 +76,8 @@ def agent_argv(adapter: Adapter, paths: Paths) -> list[str]:
     if spec.kind == "pypi":
         # The person's PYTHONPATH is for the person's own programs: the agent would import its parts from there. It must
         # not write beside what it loads either, which may be a plugin of the installed version.
-        return [str(pypi.program_of(agent_folder(adapter, paths))), "-E", "-P", "-B", str(program)]
+        started = program if spec.runner is None else adapter.folder / spec.runner
+        return [str(pypi.program_of(agent_folder(adapter, paths))), "-E", "-P", "-B", str(started)]
     if spec.native:
         return [str(program)]
     found = node.find(spec.node, paths)

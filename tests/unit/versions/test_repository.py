@@ -105,24 +105,6 @@ def test_a_file_cannot_also_be_a_folder(repository: Repository) -> None:
         repository.commit({"a": b"x", "a/b": b"y"}, {}, None, "v1")
 
 
-def test_two_hundred_versions_and_returns_leave_a_repository_that_git_finds_clean(
-    repository: Repository, git: Git
-) -> None:
-    releases = [publish(repository, 1, None, b"0")]
-    for number in range(2, 202):
-        parent = releases[-1]
-        if number % 3 == 0:
-            release = repository.republish(releases[number // 2], {"number": number}, parent, "back")
-        else:
-            files = {f"harness/rules/r{number % 7}.md": b"%d" % number, "harness/rules/a.md": b"same"}
-            release = repository.commit(files, {"number": number}, parent, f"v{number}")
-        repository.advance("default", release, parent)
-        releases.append(release)
-    assert git("fsck", "--strict", "--full", "--no-dangling") == ""
-    assert git("rev-list", "--count", "default").strip() == "201"
-    assert git("rev-list", "default").split() == releases[::-1]
-
-
 def test_only_the_expected_head_moves(repository: Repository) -> None:
     first = publish(repository, 1, None)
     second = publish(repository, 2, first, b"second")

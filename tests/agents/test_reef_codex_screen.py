@@ -1,4 +1,4 @@
-"""Codex on a real screen: `reefine: …` typed, its result, the version installed from inside, the rule at the next turn."""
+"""Codex on a real screen: `reefine: …` typed, its result, an install from inside, and the rule at the next turn."""
 
 from __future__ import annotations
 

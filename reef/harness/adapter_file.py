@@ -95,6 +95,9 @@ class AgentHome(_Section):
     link: Literal["folders", "entries"] = "folders"
     """Whether a folder of the tree is a link, or what is in it: an agent that writes beside its skills needs the
     second."""
+    project_rules: list[str] = []
+    """For an agent that must be told where a project's own rules are: the names of such a file, of which the first that
+    is there counts in each folder. The placeholder `{project_rules}` is the list of their paths."""
     seed: dict[str, dict[str, Any]] = {}
     """Files that the agent keeps itself, and what must stand in them at start, with placeholders; all else stays."""
     cleared: dict[str, list[str]] = {}

@@ -58,9 +58,26 @@ def placeholders(adapter: Adapter, served: Served, home: Path, tree: Path, cwd: 
         "cwd": str(cwd),
         "person": str(Path.home()),
         "python": sys.executable,
+        "project_rules": _project_rules(adapter.home.project_rules, cwd),
         "hook": shlex.join([sys.executable, "-P", "-m", "reef.harness.hook", adapter.name]),
     }
     return values | {name: _digest(filled(value, values)) for name, value in adapter.digests.items()}
+
+
+def _project_rules(names: list[str], cwd: Path) -> list[str]:
+    """The rules of the project that `cwd` is in, the outermost first: up to the folder that git keeps, if there is one.
+
+    In `cwd` itself the file need not be there yet.
+    """
+    if not names:
+        return []
+    folders = [cwd, *cwd.parents]
+    top = next((at for at, folder in enumerate(folders) if (folder / ".git").exists()), 0)
+    found: list[str] = []
+    for folder in reversed(folders[: top + 1]):
+        there = [name for name in names if (folder / name).is_file()] or (names if folder == cwd else [])
+        found += [str(folder / name) for name in there[:1]]
+    return found
 
 
 def _digest(value: Any) -> str:

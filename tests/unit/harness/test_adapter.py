@@ -160,3 +160,20 @@ def test_a_command_without_a_person_is_a_prompt_or_has_arguments_of_its_own() ->
     assert known == ["run", "--command", "greet", "you", "there"]
     assert headless_arguments(opencode, "/greet", values, {"greet"}) == ["run", "--command", "greet"]
     assert headless_arguments(opencode, typed, values, set()) == ["run", typed]
+
+
+def test_a_projects_rules_are_named_from_its_top_to_the_folder_of_the_start(tmp_path: Path) -> None:
+    project, opencode = tmp_path / "project", load_adapter("opencode")
+    (project / "lib" / "part").mkdir(parents=True)
+
+    def named(cwd: Path) -> object:
+        files = binding(opencode, placeholders(opencode, Served("http://127.0.0.1:8900", "m"), cwd, cwd, cwd))
+        return json.loads(files["opencode.json"])["instructions"]
+
+    (tmp_path / "AGENTS.md").write_text("beyond the project")
+    (project / "AGENTS.md").write_text("x")
+    (project / "lib" / "CLAUDE.md").write_text("x")
+    inner = str(project / "lib" / "part" / "AGENTS.md")
+    assert named(project / "lib" / "part") == [inner]
+    (project / ".git").mkdir()
+    assert named(project / "lib" / "part") == [str(project / "AGENTS.md"), str(project / "lib" / "CLAUDE.md"), inner]

@@ -79,6 +79,9 @@ function ask(version: number | null): Promise<Json> {
 
 /** Where a person reads a line: the chat of a session, or standard output and standard error without a screen. */
 class Person {
+  private busy = new Set<string>();
+  private waiting: [string, string][] = [];
+
   constructor(private client: any) {}
 
   toast(text: string, variant: string): void {
@@ -86,16 +89,34 @@ class Person {
     void this.client.tui.showToast({ body: { message, variant, duration: TOAST_MS } }).catch(() => undefined);
   }
 
-  /** `ignored` keeps the line out of what the model is sent. */
   async tell(session: string, text: string, level: "info" | "success" | "error" = "info"): Promise<void> {
     const safe = text.replace(CONTROLS, "\ufffd");
-    if (!SCREEN) {
-      writeSync(level === "error" ? 2 : 1, safe + "\n");
+    if (!SCREEN) writeSync(level === "error" ? 2 : 1, safe + "\n");
+    else if (!this.busy.has(session)) await this.chat(session, safe);
+    else {
+      // A line in the middle of a turn would be taken for a message that is still to be answered.
+      this.toast(safe, level);
+      this.waiting.push([session, safe]);
+    }
+  }
+
+  /** `ignored` keeps the line out of what the model is sent. */
+  private async chat(session: string, text: string): Promise<void> {
+    const body = { noReply: true, parts: [{ type: "text", text, ignored: true }] };
+    const done = await this.client.session.prompt({ path: { id: session }, body }).catch(() => undefined);
+    if (!done || done.error) this.toast(text, "info");
+  }
+
+  /** Told of every change between working and idle; says what had to wait. */
+  async works(session: string, busy: boolean): Promise<void> {
+    if (busy) {
+      this.busy.add(session);
       return;
     }
-    const parts = [{ type: "text", text: safe, ignored: true }];
-    const done = await this.client.session.prompt({ path: { id: session }, body: { noReply: true, parts } }).catch(() => undefined);
-    if (!done || done.error) this.toast(safe, level);
+    this.busy.delete(session);
+    const now = this.waiting.filter(([whose]) => whose === session);
+    this.waiting = this.waiting.filter(([whose]) => whose !== session);
+    for (const [, text] of now) await this.chat(session, text);
   }
 }
 
@@ -163,20 +184,14 @@ async function versions(words: string, person: Person, session: string): Promise
   return person.tell(session, `in another terminal: ${show}; here: /versions v${row.version} install`);
 }
 
-/** The newest version that the person was told about. */
-let told = 0;
-
-/** Say once that a newer version is served than the one installed here. Quiet when the daemon does not answer. */
-async function notice(say: (text: string) => void): Promise<void> {
+/** Say that a newer version is served than the one installed here. Quiet when the daemon does not answer. */
+async function notice(say: (text: string, version: number) => void): Promise<void> {
   try {
     const { scenario, releases } = await call("GET", "/reef/harness/releases", undefined, 2000);
     const head = releases.find((row: Json) => row.current);
     const here = installed().version;
-    if (!head || !(head.version > here) || head.version <= told) return;
-    told = head.version;
-    const pinned = releases.some((row: Json) => row.version === here && row.pinned);
-    const stays = pinned ? "; pinned, so it stays: reef versions unpin" : "";
-    say(`reef: v${head.version} of scenario ${scenario} is served, v${here} is installed here${stays}`);
+    if (!head || !(head.version > here)) return;
+    say(`reef: v${head.version} of scenario ${scenario} is served, v${here} is installed here`, head.version);
   } catch {
     // A session must start without the daemon's help; the first model call says that it is not there.
   }
@@ -191,13 +206,15 @@ function typed(words: string): string {
 export const Reef = async ({ client }: any): Promise<Json> => {
   if (!URL || !TOKEN) return {};
   const person = new Person(client);
-  const look = () =>
-    notice((text) => {
-      if (SCREEN) person.toast(`${text}; install it with /versions install`, "info");
-      else process.stderr.write(`${text}; install it with \`reef-opencode update\`\n`);
-    });
-  // Without a screen the notice is for a person who watches, never for a program that reads the output.
-  if (SCREEN || process.stderr.isTTY) void look();
+  let told = 0;
+  // Sessions that an agent started for another one: no person reads them.
+  const helpers = new Set<string>();
+  if (SCREEN) {
+    void notice((text) => person.toast(`${text}; install it with /versions install`, "info"));
+  } else if (process.stderr.isTTY) {
+    // Without a screen the notice is for a person who watches, never for a program that reads the output.
+    void notice((text) => process.stderr.write(`${text}; install it with \`reef-opencode update\`\n`));
+  }
   return {
     config: async (config: Json) => {
       config.command = { ...config.command };
@@ -206,7 +223,16 @@ export const Reef = async ({ client }: any): Promise<Json> => {
       }
     },
     event: async ({ event }: any) => {
-      if (SCREEN && event.type === "session.idle") void look();
+      if (event.type === "session.created" && event.properties.info.parentID) helpers.add(event.properties.info.id);
+      if (!SCREEN || event.type !== "session.status") return;
+      const { sessionID, status } = event.properties;
+      await person.works(sessionID, status.type !== "idle");
+      if (status.type !== "idle" || helpers.has(sessionID)) return;
+      void notice((text, version) => {
+        if (version <= told) return;
+        told = version;
+        void person.tell(sessionID, `${text}; install it with /versions install`);
+      });
     },
     "chat.headers": async (input: any, output: any) => {
       output.headers["x-reef-session"] = input.sessionID;

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from reef.errors import DaemonUnreachable, Failed, ReefError, UpstreamFailed
+from reef.ids import new_id
 from reef.native.home import Model
 from reef.text import one_line
 
@@ -115,8 +116,13 @@ def _folded(response: httpx.Response, on_text: OnText) -> Reply:
         _take(event, reply, parts, on_text)
     if not ended and reply.finish is None:
         raise UpstreamFailed("the reply broke off before its end", "reef status")
-    reply.calls = [parts[index] for index in sorted(parts) if parts[index]["function"]["name"]]
+    reply.calls = [_named(parts[index]) for index in sorted(parts) if parts[index]["function"]["name"]]
     return reply
+
+
+def _named(call: Json) -> Json:
+    """A tool call with an id of its own: results are told apart by it, and some servers give none."""
+    return call if call.get("id") else {**call, "id": f"call_{new_id()[:16]}"}
 
 
 def _take(event: Json, reply: Reply, parts: dict[int, Json], on_text: OnText) -> None:
@@ -140,7 +146,7 @@ def _take_call(call: Json, parts: dict[int, Json]) -> None:
         index = len(parts)
     made = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
     part = parts.setdefault(index, made)
-    part["id"] = call.get("id") or part["id"] or f"call_{index}"
+    part["id"] = call.get("id") or part["id"]
     function = call.get("function") or {}
     part["function"]["name"] += function.get("name") or ""
     arguments = function.get("arguments")
@@ -155,7 +161,8 @@ def _whole(response: httpx.Response, reply: Reply, on_text: OnText) -> Reply:
     except (ValueError, KeyError, IndexError, TypeError):
         raise Failed("the model server's reply is no chat completion", "reef status") from None
     reply.id, reply.usage, reply.finish = body.get("id"), body.get("usage"), choice.get("finish_reason")
-    reply.text, reply.calls = message.get("content") or "", message.get("tool_calls") or []
+    reply.text = message.get("content") or ""
+    reply.calls = [_named(call) for call in message.get("tool_calls") or ()]
     if reply.text:
         on_text(reply.text)
     return reply

@@ -38,9 +38,11 @@ class Deciding:
         self._question.close()
 
     def decide(self, version: int | None, screen: str, say: Say) -> Json:
-        """Ask the person about a version (None: the newest) and do what they say."""
+        """Ask the person about a version (None: the pinned one, else the newest) and do what they say."""
         with Client.connect(self._paths, start=False) as client:
             rows = client.releases(self._scenario)["releases"]
+            if version is None:
+                version = _pinned(client.pins(self._scenario)["pins"], self._adapter.name)
             row = _wanted(rows, version, self._scenario)
             here = installed(self._paths, self._scenario, self._adapter.name)
             number, release = int(row["version"]), str(row["release_id"])
@@ -97,6 +99,12 @@ class Deciding:
 
     def _paste(self, number: int) -> str:
         return f"reef versions install v{number} --adapter {self._adapter.name} -s {self._scenario}"
+
+
+def _pinned(pins: Sequence[Mapping[str, Any]], adapter: str) -> int | None:
+    """The version that stays installed for an agent: by a pin of its own, else by one for all."""
+    of = {pin["adapter"] or "": int(pin["version"]) for pin in pins}
+    return of.get(adapter, of.get(""))
 
 
 def _wanted(rows: Sequence[Mapping[str, Any]], version: int | None, scenario: str) -> Mapping[str, Any]:

@@ -34,6 +34,8 @@ class Agent:
         self.held = False
         self.stopped = threading.Event()
         """Set by whoever waits for the agent, once it has seen that the agent stands still."""
+        self.ended: Callable[[], None] | None = None
+        """Called when the agent is gone, before its terminal is put back."""
 
     @contextmanager
     def still(self, redraw: bool = False) -> Iterator[None]:
@@ -46,13 +48,15 @@ class Agent:
             return
         self.stopped.clear()
         self.held = True
-        _signal(self.pid, signal.SIGSTOP)
+        members = _on_terminal(self.pid)
+        _signal(members, signal.SIGSTOP)
         self.stopped.wait(_STOPPED_S)
         try:
             yield
         finally:
             self.held = False
-            _signal(self.pid, signal.SIGCONT)
+            # The same ones: they are nobody's children any more when the agent has been killed meanwhile.
+            _signal(members, signal.SIGCONT)
             if redraw:
                 _resize_once()
 
@@ -64,20 +68,30 @@ def launch(argv: list[str], environment: Mapping[str, str], agent: Agent | None 
     """
     terminal = Terminal()
     try:
-        status = _run(argv, environment, terminal, agent or Agent())
+        agent = agent or Agent()
+        status = _run(argv, environment, terminal, agent)
+        if agent.ended is not None:
+            agent.ended()
         terminal.restore(killed=status < 0)
     finally:
         terminal.close()
     return 128 - status if status < 0 else status
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    """Signal `pid` and everything below it that shares this process's group, and so the terminal's keys."""
-    group = os.getpgrp()
+def _on_terminal(pid: int) -> list[int]:
+    """`pid` and everything below it that shares this process's group, and so the terminal's keys."""
+    group, found = os.getpgrp(), []
     for member in family(pid):
         with suppress(ProcessLookupError, PermissionError):
             if os.getpgid(member) == group:
-                os.kill(member, number)
+                found.append(member)
+    return found
+
+
+def _signal(members: list[int], number: signal.Signals) -> None:
+    for member in members:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(member, number)
 
 
 def _resize_once() -> None:

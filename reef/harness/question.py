@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import termios
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -33,17 +34,24 @@ class Question:
     def __init__(self) -> None:
         self._wake, self._waker = os.pipe()
         self._closed = False
+        self._open = threading.Lock()
 
     def close(self) -> None:
-        """End an open question, and every later one, with no."""
+        """End an open question, and every later one, with no; returns when the terminal is as it was before it."""
         self._closed = True
         os.write(self._waker, b".")
+        with self._open:
+            return
 
     def ask(self, title: str, lines: Sequence[str], question: str, own_screen: bool, paste: str) -> bool:
         """Whether the person says yes. `own_screen`: the agent draws on the alternate screen already.
 
         Raises Refused with the command `paste` when there is no terminal in whose foreground this process is.
         """
+        with self._open:
+            return self._ask(title, lines, question, own_screen, paste)
+
+    def _ask(self, title: str, lines: Sequence[str], question: str, own_screen: bool, paste: str) -> bool:
         file = _terminal(paste)
         try:
             before = termios.tcgetattr(file)

@@ -169,6 +169,7 @@ def _launch_confirming(
     """Launch the agent with this wrapper's socket at its side, on which it can ask for the person's decision."""
     agent = Agent()
     deciding = Deciding(paths, adapter, scenario, agent)
+    agent.ended = deciding.close
     confirming = Confirming(paths, deciding.decide)
     try:
         return launch(command, environment | {CONFIRM_VARIABLE: str(confirming.path)}, agent)

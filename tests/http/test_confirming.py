@@ -7,8 +7,10 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -23,13 +25,20 @@ from tests.fakes.agent_place import place_fake_agent
 from tests.http.running import Home
 
 AGENT = """
-import json, os, sys
+import json, os, signal, sys, time
 from reef.harness.confirming import ask_person
 keys = [name for name, value in os.environ.items() if {key!r} in value]
-for line in ask_person(os.environ["REEF_CONFIRM"], json.loads(sys.argv[1])):
+resized = []
+signal.signal(signal.SIGWINCH, lambda *_: resized.append(1))
+print("pid", os.getpid(), flush=True)
+screen = "alternate" if "alternate" in sys.argv else "main"
+for line in ask_person(os.environ["REEF_CONFIRM"], json.loads(sys.argv[1]), screen):
     print("got", json.dumps(line), keys, flush=True)
 print("after", flush=True)
-if len(sys.argv) > 2:
+if screen == "alternate":
+    time.sleep(0.5)
+    print("resized", len(resized), os.get_terminal_size().lines, flush=True)
+if "and-type" in sys.argv:
     print("typed", repr(sys.stdin.readline()), flush=True)
 """
 EXTENSION = "harness/extensions/notify.ts"
@@ -68,19 +77,20 @@ class Wrapped:
             os.execve(sys.executable, words, home.env | {"TERM": "xterm", "LANG": "C.UTF-8"})
         self.seen = b""
 
-    def until(self, text: bytes) -> None:
-        """Read until the terminal has shown `text` after what was waited for before."""
+    def until(self, text: bytes) -> bytes:
+        """Read until the terminal has shown `text` after what was waited for before. Returns what stood before it."""
         deadline = time.monotonic() + 40
         while text not in self.seen:
             assert time.monotonic() < deadline, self.seen
-            if not self._read():
+            if not self.reads():
                 break
         assert text in self.seen, self.seen
-        self.seen = self.seen.partition(text)[2]
+        before, _, self.seen = self.seen.partition(text)
+        return before
 
     def shows(self) -> bytes:
         """What stands behind what was waited for, at least a word of it."""
-        while len(self.seen) < 7 and self._read():
+        while len(self.seen) < 7 and self.reads():
             pass
         return self.seen
 
@@ -88,13 +98,13 @@ class Wrapped:
         os.write(self.file, keys)
 
     def end(self) -> tuple[int, str]:
-        while self._read():
+        while self.reads():
             pass
         _, raw = os.waitpid(self.pid, 0)
         os.close(self.file)
         return os.waitstatus_to_exitcode(raw), self.seen.decode()
 
-    def _read(self) -> bool:
+    def reads(self) -> bool:
         if not select.select([self.file], [], [], 0.2)[0]:
             return True
         try:
@@ -120,6 +130,31 @@ def test_a_no_changes_nothing_and_no_key_reaches_the_agent_as_a_signal(waiting: 
     # The agent never had the person's key.
     assert waiting.key not in rest
     assert "} []" in rest
+
+
+def test_an_agent_on_the_other_screen_is_made_to_draw_itself_anew(waiting: Home) -> None:
+    wrapped = Wrapped(waiting, "2", "alternate")
+    wrapped.until(b"asks reef to install v2")
+    wrapped.type(b"n")
+    wrapped.until(b"resized 2 ")
+    status, rest = wrapped.end()
+    assert (status, "1049" in rest) == (0, False), rest
+
+
+def test_an_agent_that_is_killed_under_the_question_leaves_the_terminal_as_it_was(waiting: Home) -> None:
+    wrapped = Wrapped(waiting, "2")
+    before = termios.tcgetattr(wrapped.file)
+    wrapped.until(b"pid ")
+    agent = int(wrapped.until(b"asks reef to install v2").split()[0])
+    wrapped.until(b"Install v2 for pi? [")
+    assert termios.tcgetattr(wrapped.file) != before
+    os.kill(agent, signal.SIGKILL)
+    while wrapped.reads():
+        pass
+    assert termios.tcgetattr(wrapped.file) == before
+    status, rest = wrapped.end()
+    assert status == 128 + signal.SIGKILL
+    assert rest.rfind("\x1b[?1049l") > rest.rfind("\x1b[?1049h")
 
 
 def test_without_a_terminal_it_is_refused_with_the_command_for_outside(waiting: Home) -> None:

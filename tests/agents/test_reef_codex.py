@@ -108,6 +108,10 @@ def test_a_planted_rule_skill_and_command_are_in_the_request_and_the_session_rea
     # Nothing of the person's is changed, nothing of the version, and no token is on disk.
     assert (coding.checksums(), own_files(coding)) == before
     assert coding.ok("reef-codex --version").strip() == "codex-cli 0.171.0"
+    places = {row["place"]: row for row in coding.json("reef off --prove")["places"]}
+    own = places["~/.codex"]
+    assert own["files"] == len(OWN) and own["changed"] == []
+    assert own["installed"] == own["started"] == own["before"] == own["now"]
     written = [file for file in place.rglob("*") if file.is_file() and not file.is_symlink()]
     token = re.compile(rb"rs-[A-Za-z0-9_-]{16,}|sk-mine")
     assert not [file for file in written if token.search(file.read_bytes())]

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from reef import __version__
 from reef.errors import Interrupted, ReefError, UsageError
 from reef.native.commands import Commands, check_words, expanded
 from reef.native.daemon import Daemon
 from reef.native.harness import read_harness
-from reef.native.home import VERSION, Home, read_home
+from reef.native.home import Home, read_home
 from reef.native.model import Caller
 from reef.native.screen import Screen
 from reef.native.session import Session, by_id, last_here
@@ -82,7 +83,7 @@ def parse(argv: list[str]) -> Given:
 def main(argv: list[str]) -> int:
     """Run the agent. Returns the exit status."""
     if argv in (["--version"], ["-v"]):
-        sys.stdout.write(f"{VERSION}\n")
+        sys.stdout.write(f"{__version__}\n")
         return 0
     if argv in (["--help"], ["-h"]):
         sys.stdout.write(HELP)

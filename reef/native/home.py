@@ -11,7 +11,6 @@ from typing import Any
 
 from reef.errors import ConfigError, UsageError
 
-VERSION = "0.1.0"
 HOME_VARIABLE = "REEF_NATIVE_DIR"
 _START = "reef versions install --adapter native, then reef-native"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reef import __version__
 from reef.evaluation.markers import changed_markers
 from reef.harness.adapter import fitting, load_adapter, render
 from reef.harness.adapter_file import Adapter
@@ -38,6 +39,10 @@ def test_the_native_agent_is_given_them_each_in_its_folder(native: Adapter) -> N
     )
     assert sorted(render(tree, native)) == ["agents/reader.md", "graphs/both.json", "hooks/guard.sh", "tools/count.py"]
     assert Tree.from_files(tree.to_files()) == tree
+
+
+def test_the_version_that_ships_is_reefs_own(native: Adapter) -> None:
+    assert native.install is not None and native.install.version == __version__
 
 
 def test_another_agent_is_refused_them_and_an_install_for_it_leaves_them_out() -> None:

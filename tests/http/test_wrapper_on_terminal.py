@@ -92,7 +92,7 @@ def test_the_agents_own_help_begins_with_three_lines_of_reefs_words(with_agent: 
     assert status == 0, lines
     assert "reef-pi help" in lines[0]
     assert lines[1].split() == [
-        *("evolve", "harness", "wait", "update", "versions", "good", "bad", "report", "setup", "page", "doctor"),
+        *("evolve", "harness", "wait", "update", "versions", "try", "good", "bad", "report", "setup", "page", "doctor"),
     ]
     assert lines[2] == ""
     assert "To resume this session:" in lines[3:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,8 +25,10 @@ def decide(version: int | None, screen: str, say: Say) -> Json:
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
-    return Paths.from_environ({"REEF_HOME": str(tmp_path / "r"), "HOME": str(tmp_path)})
+def paths() -> Iterator[Paths]:
+    # The path of a socket has to be short, which a test's own folder is not everywhere.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Paths.from_environ({"REEF_HOME": folder, "HOME": folder})
 
 
 @pytest.fixture

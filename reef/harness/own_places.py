@@ -12,12 +12,14 @@ import hashlib
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from reef.errors import ReefError
 from reef.harness.adapter_file import Adapter
 from reef.ids import utc_now
 from reef.paths import Paths, write_atomic
@@ -80,6 +82,23 @@ def note(moment: Moment, adapter: Adapter, paths: Paths, environ: Mapping[str, s
     if looks:
         fresh = kept | {"files": files, moment: [asdict(item) for item in looks]}
         write_atomic(_file(adapter, paths), json.dumps(fresh).encode())
+
+
+@contextmanager
+def noting_start(adapter: Adapter, paths: Paths) -> Iterator[None]:
+    """Note a start of the agent while it starts: a person with many sessions there would wait for it."""
+
+    def work() -> None:
+        # A proof that cannot be kept is no reason not to run the agent.
+        with suppress(OSError, ReefError):
+            note("started", adapter, paths)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def noted(moment: Moment, adapter: Adapter, paths: Paths) -> dict[str, Look]:

@@ -137,13 +137,12 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
             environment = agent_environment(around, adapter, install, bound, client.url, session, kept)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
-            own_places.note("started", adapter, paths)
             began = time.time()
             command = [*argv, *own_arguments(adapter, values, alongside), *arguments]
             if session.get("opened"):
-                with said_after(adapter, arguments) as more:
+                with own_places.noting_start(adapter, paths), said_after(adapter, arguments) as more:
                     status = _launch_confirming(command, environment | more, adapter, paths, scenario)
-                say_why(client, adapter, scenario, str(session["session"]), status)
+                say_why(client, adapter, scenario, str(session["session"]), status, model[1])
                 _say_ended(adapter, end_remaining(str(session["token"])))
             else:
                 # An agent that another one started decides through nobody: its wrapper is inside a session itself.

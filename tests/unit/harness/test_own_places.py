@@ -83,3 +83,16 @@ def test_what_an_agent_reads_whatever_its_home_is_found_where_it_is(sealed_room:
     assert own_places.leaks(CODEX) == []
     (sealed_room / ".agents" / "skills").mkdir(parents=True)
     assert own_places.leaks(CODEX) == [sealed_room / ".agents" / "skills"]
+
+
+def test_a_start_is_noted_while_the_agent_runs_and_a_full_disk_does_not_stop_it(own: Path, paths: Paths) -> None:
+    with own_places.noting_start(CODEX, paths):
+        pass
+    assert own_places.noted("started", CODEX, paths)["~/.codex"].files == 3
+    kept = paths.data / "own"
+    (kept / "codex.json").unlink()
+    kept.rmdir()
+    kept.write_text("in the way")
+    with own_places.noting_start(CODEX, paths):
+        pass
+    assert own_places.noted("started", CODEX, paths) == {}

@@ -231,6 +231,8 @@ class Models(_Section):
     least_window: int = 0
     """Window below which the agent does not start. It is told this much then, and reef refuses what the model cannot
     hold."""
+    bare: int = 0
+    """Tokens of its shortest request, for an agent that itself refuses a window below them."""
 
 
 class Own(_Section):

@@ -34,9 +34,17 @@ def said_after(adapter: Adapter, arguments: Sequence[str]) -> Iterator[dict[str,
                 sys.stderr.write(safe(place.read_text(encoding="utf-8", errors="replace")))
 
 
-def say_why(client: Client, adapter: Adapter, scenario: str, session: str, status: int) -> None:
-    """After a run that failed: what the daemon answered to the last call of the session, when that was an error."""
+def say_why(
+    client: Client, adapter: Adapter, scenario: str, session: str, status: int, window: int | None = None
+) -> None:
+    """After a run that failed: what the daemon answered to the last call of the session, when that was an error.
+
+    An agent that cannot fit into the model's `window` has called nobody.
+    """
     if status == 0 or not adapter.run.rewords:
+        return
+    if window is not None and window < adapter.models.bare:
+        sys.stderr.write(f"reef: request needs about {adapter.models.bare:,} tokens, the model has {window:,}\n")
         return
     # What cannot be asked any more is no reason for another status than the agent's.
     with suppress(ReefError):

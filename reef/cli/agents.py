@@ -10,7 +10,10 @@ from reef.cli import installing, output
 from reef.cli.group import JsonOption, ScenarioOption, command, noun
 from reef.cli.look import ERR, OUT
 from reef.cli.scope import daemon, head_of, person_only, scenario, versions_of
+from reef.errors import ConfigError, NotFound
 from reef.paths import Paths
+
+_REGISTRIES = {"npm": "npm", "pypi": "PyPI", "ships": "reef itself"}
 
 app = noun("Install or remove a coding agent, or list them.", "reef agents list", "reef agents add pi")
 
@@ -37,6 +40,30 @@ def list_agents(json: JsonOption = False) -> None:
     for row in rows:
         if row.get("problem"):
             output.say(f"{ERR.paint('warning:', 'needs')} {ERR.line(row['problem'])}")
+
+
+@command(app, "show", examples=("reef agents show codex", "reef agents show pi --json"))
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="`reef agents list` has them.")],
+    json: JsonOption = False,
+) -> None:
+    """Show one coding agent: how it is installed and what it can be given.
+
+    Also what it keeps in your home without reef, what it reads there whatever home it is given, and whom it asks by
+    itself.
+    """
+    with daemon(Paths.from_environ(), start=False) as client:
+        rows = {row["name"]: row for row in client.adapters()["adapters"]}
+    if name not in rows:
+        raise NotFound(f"there is no agent {name!r} (known: {', '.join(sorted(rows))})", "reef agents list")
+    row = rows[name]
+    if json:
+        output.json_value(row)
+        return
+    if row.get("problem"):
+        raise ConfigError(row["problem"], "reef agents list")
+    for head, text in _facts(row):
+        output.data(f"{head:<10} {OUT.line(text)}")
 
 
 @command(app, "add", examples=("reef agents add pi", "reef agents add pi -s coding --json"))
@@ -100,3 +127,27 @@ def _standing(row: dict[str, Any]) -> str:
         return str(row.get("version") or "yours")
     others = row.get("others") or []
     return f"{others[-1]} (tested: {row.get('version')})" if others else ""
+
+
+def _facts(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """What `show` prints, a line each."""
+    spec, none = row.get("install"), OUT.symbol("–")
+    where, least = f"yours: {row['binary']}", None
+    if spec:
+        where = f"{spec['package']} {spec['version']} from {_REGISTRIES[spec['kind']]}"
+        found = [f"{what} {spec[key]}" for key, what in (("python", "Python"), ("node", "Node")) if spec.get(key)]
+        least = found[0] if found else None
+    own = f"{', '.join(row['own'])}, neither read nor written" if row["own"] else none
+    return [
+        ("agent", row["title"]),
+        ("program", f"{where}, needs {least} or later" if least else where),
+        ("installed", _standing(row) or none),
+        ("scenarios", ", ".join(_place(place) for place in row.get("scenarios") or []) or none),
+        ("speaks", row["dialect"]),
+        ("is given", f"{', '.join(row['kinds'])}; rules of at most {row['rules_bytes']:,} bytes"),
+        ("alongside", f"reef-{row['name']} --alongside" if row["alongside"] else none),
+        ("yours", own),
+        ("reads too", ", ".join(row["leaks"]) or none),
+        ("asks", ", ".join(f"{address} ({when})" for address, when in row["contacts"].items()) or none),
+        ("adapter", row["folder"]),
+    ]

@@ -156,6 +156,7 @@ COMMANDS: tuple[Command, ...] = (
         "Install or remove a coding agent, or list them",
         verbs={
             "list": "List the coding agents that reef knows",
+            "show": "Show one coding agent: how it is installed and what it can be given",
             "add": "Install a coding agent and its harness",
             "remove": "Remove what reef installed for a coding agent",
         },

@@ -17,7 +17,7 @@ from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
 from reef.errors import ReefError
 from reef.harness.adapter import fitting, known_adapters, load_adapter, render
-from reef.harness.adapter_file import Adapter
+from reef.harness.adapter_file import Adapter, Install
 from reef.harness.agents import is_installed, other_versions
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
@@ -97,17 +97,27 @@ def _adapters(house: House) -> list[Json]:
                 "title": adapter.title,
                 "binary": adapter.binary,
                 "dialect": adapter.dialect,
-                "install": {"kind": install.kind, "package": install.package, "version": install.version}
-                if install
-                else None,
+                "install": _install(install) if install else None,
                 "installed": is_installed(adapter, house.paths),
                 "version": install.version if install else None,
                 "others": other_versions(adapter, house.paths),
                 "scenarios": installed_versions(house.paths, name),
+                "kinds": adapter.kinds,
+                "rules_bytes": adapter.limits.rules_bytes,
+                "alongside": adapter.alongside is not None,
+                "own": adapter.own.places,
+                "leaks": adapter.own.leaks,
+                "contacts": adapter.own.contacts,
+                "folder": str(adapter.folder),
                 "problem": None,
             }
         )
     return found
+
+
+def _install(spec: Install) -> Json:
+    facts = {"kind": spec.kind, "package": spec.package, "version": spec.version}
+    return facts | {"python": spec.python, "node": spec.node or None}
 
 
 def _broken(house: House, name: str, error: ReefError) -> Json:

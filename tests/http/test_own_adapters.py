@@ -113,6 +113,13 @@ def test_an_agent_that_the_person_described_is_installed_run_and_recorded(house:
     listed = {row["name"]: row for row in json.loads(reef(house, "agents", "list", "--json").stdout)}
     assert (listed["tiny"]["version"], listed["tiny"]["installed"]) == ("0.4", True)
     assert (listed["own"]["version"], listed["own"]["installed"]) == (None, False)
+    shown = reef(house, "agents", "show", "tiny").stdout.splitlines()
+    assert shown[:3] == [
+        "agent      Tiny",
+        "program    tiny-agent 0.4 from PyPI, needs Python 3.11 or later",
+        "installed  0.4",
+    ]
+    assert reef(house, "agents", "show", "nobody").returncode == 1
     alongside = wrapper(house, "tiny", "--alongside", "hi")
     assert alongside.returncode == 5
     assert "Tiny cannot be run on top of your own configuration" in alongside.stderr

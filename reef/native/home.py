@@ -35,6 +35,8 @@ class Limits:
     bash_timeout_s: int = 120
     tool_output_bytes: int = 16384
     tool_rounds: int = 50
+    reply_tokens: int = 1 << 20
+    """Most tokens of one answer; the model's own limit and an eighth of its window hold as well."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,11 @@ def read_home(environ: Mapping[str, str] | None = None) -> Home:
     limits = _limits(place / "settings.json")
     # A token has three bytes and more: one result takes at most a third of the window.
     most = min(limits.tool_output_bytes, max(1024, model.context_window))
+    # A small model may go on until it has no room left, for minutes.
+    reply = min(model.max_tokens, limits.reply_tokens, max(512, model.context_window // 8))
     return Home(
         place,
-        model,
+        replace(model, max_tokens=reply),
         replace(limits, tool_output_bytes=most),
         env.get("REEF_URL") or None,
         env.get("REEF_SCENARIO", ""),
@@ -88,7 +92,7 @@ def read_home(environ: Mapping[str, str] | None = None) -> Home:
 
 def _limits(file: Path) -> Limits:
     given = _object(file) if file.is_file() else {}
-    most = {"bash_timeout_s": 3600, "tool_output_bytes": 1 << 20, "tool_rounds": 1000}
+    most = {"bash_timeout_s": 3600, "tool_output_bytes": 1 << 20, "tool_rounds": 1000, "reply_tokens": 1 << 20}
     found: dict[str, int] = {}
     for name, highest in most.items():
         value = given.get(name, getattr(Limits, name))

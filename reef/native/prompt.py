@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ _OWN_FILE = "AGENTS.md"
 _OWN_MAX = 16384
 _SHORT = 400
 """Bytes of an old tool result that stay when there is no room for all of it."""
+_TOO_LONG = re.compile(r"request needs about ([\d,]+) tokens, the model has ")
 _NEWEST = 2
 """Messages at the end that are never shortened."""
 
@@ -41,14 +43,21 @@ def system_prompt(harness: Harness, cwd: Path) -> str:
     return "\n\n".join(parts)
 
 
-def fitting(system: str, tools: list[Json], messages: list[Json], model: Model) -> tuple[list[Json], int]:
+def fitting(
+    system: str, tools: list[Json], messages: list[Json], model: Model, refused_at: int | None = None
+) -> tuple[list[Json], int]:
     """The conversation as it is sent, and how many of its messages were left out or shortened to make it fit.
 
     Words that never got an answer are left out. Results of earlier turns' tools are shortened first, then whole turns
     are left out, the oldest first, and at last older results of the current turn are shortened. What is still too long
-    is the server's to refuse.
+    is the server's to refuse; `refused_at` is then the number of tokens that it counted, and the newest results are
+    shortened too.
     """
-    room = (model.context_window - model.max_tokens) * BYTES_A_TOKEN - _size(system) - _size(tools)
+    share, newest = float(BYTES_A_TOKEN), _NEWEST
+    if refused_at:
+        before, _ = fitting(system, tools, messages, model)
+        share, newest = (_size(before) + _size(tools)) / refused_at, 0
+    room = int((model.context_window - model.max_tokens) * share) - _size(system) - _size(tools)
     sent = [dict(message) for place, message in enumerate(messages) if not _unanswered(messages, place)]
     changed = len(messages) - len(sent)
     turns = [place for place, message in enumerate(sent) if message.get("role") == "user"]
@@ -62,8 +71,14 @@ def fitting(system: str, tools: list[Json], messages: list[Json], model: Model) 
         total -= sum(map(_size, sent[start:turn]))
         start = turn
     changed += start + sum(place >= start for place in shortened)
-    _, more = _shorten(sent, range(last, len(sent) - _NEWEST), total, room)
+    _, more = _shorten(sent, range(last, len(sent) - newest), total, room)
     return [{"role": "system", "content": system}, *sent[start:]], changed + len(more)
+
+
+def refused_at(message: str) -> int | None:
+    """The tokens that the daemon counted in a request which it refused as too long; None for another refusal."""
+    found = _TOO_LONG.search(message)
+    return int(found[1].replace(",", "")) if found else None
 
 
 def _unanswered(messages: list[Json], place: int) -> bool:

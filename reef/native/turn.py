@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reef.errors import Failed, ReefError
+from reef.errors import Failed, ReefError, UpstreamFailed
 from reef.harness.declared import AgentFacts, GraphFacts, Node
 from reef.native.harness import Harness
 from reef.native.home import Home
 from reef.native.model import Caller, Reply
 from reef.native.programs import Hooks
-from reef.native.prompt import fitting, system_prompt
+from reef.native.prompt import fitting, refused_at, system_prompt
 from reef.native.screen import Screen
 from reef.native.session import Session
 from reef.native.toolbox import Toolbox
@@ -38,6 +38,7 @@ class Turns:
         Raises ReefError when no answer can be had; the session goes on from there all the same, also after an
         interrupt.
         """
+        self._session.close_calls()
         hooks = Hooks(harness, self._session.id, self._cwd)
         answer, faults = hooks.run("turn_start", text=text)
         self._screen.notes([*harness.faults, *faults])
@@ -64,7 +65,14 @@ class Turns:
         offered = tools.offered if tools is not None else []
         for _ in range(rounds):
             sent, left_out = fitting(system, offered, messages, model)
-            reply = self._ask(sent, offered, add, aloud)
+            try:
+                reply = self._ask(sent, offered, add, aloud)
+            except UpstreamFailed as error:
+                # Some texts have more tokens than their length tells: digits, hex, other alphabets.
+                tighter, left_out = fitting(system, offered, messages, model, refused_at(error.message))
+                if refused_at(error.message) is None or tighter == sent:
+                    raise
+                reply = self._ask(tighter, offered, add, aloud)
             add(
                 reply.message(),
                 model=model.name,

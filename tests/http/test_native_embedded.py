@@ -28,7 +28,9 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     os.link(stored, weights.model_file(home.paths))
     home.process = home.launch(base=False)
     home.wait_up(home.process)
-    install_tree(home.paths, "default", load_adapter("native", home.paths), 1, {"rules.md": b"be brief\n"}, "r1", "c1")
+    # A model of this size may say the same until its answer is cut.
+    files = {"rules.md": b"be brief\n", "settings.json": b'{"reply_tokens": 16}\n'}
+    install_tree(home.paths, "default", load_adapter("native", home.paths), 1, files, "r1", "c1")
     yield home
     home.close()
 
@@ -56,3 +58,22 @@ def test_what_does_not_fit_the_window_is_said_in_one_line(embedded: Home) -> Non
     done = run(embedded, "-p", "word " * 12_000)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: request needs about 12,") and ", the model has 8,192\n" in done.stderr
+
+
+def test_a_session_that_has_grown_past_the_window_goes_on(embedded: Home) -> None:
+    assert run(embedded, "-p", "Say hello.").returncode == 0
+    (file,) = [place for place in embedded.folder.rglob("sessions/*.jsonl") if "Say hello." in place.read_text()][-1:]
+    name = json.loads(file.read_text().splitlines()[0])["id"]
+    # A result of many more tokens than its length tells.
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    long = [
+        {"role": "user", "content": "count"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": " ".join(map(str, range(10_000, 11_700)))},
+        {"role": "assistant", "content": "done"},
+    ]
+    with file.open("a") as lines:
+        lines.writelines(json.dumps({"type": "message", "at": None, "message": message}) + "\n" for message in long)
+    done = run(embedded, "--session", name, "-p", "Say goodbye.")
+    assert done.returncode == 0, done.stderr
+    assert embedded.person.get("/reef/records").json()["records"][0]["prompt_tokens"] < 8192

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from reef.native.home import Model
-from reef.native.prompt import fitting
+from reef.native.prompt import fitting, refused_at
 from tests.unit.native.conftest import Native
 
 
@@ -95,3 +95,19 @@ def test_a_long_turn_shortens_its_own_older_results() -> None:
 def test_what_fits_is_sent_as_it_is() -> None:
     messages = conversation(2, 100)
     assert fitting("system", [], messages, MODEL) == ([{"role": "system", "content": "system"}, *messages], 0)
+
+
+def test_a_refusal_makes_the_newest_results_shorter_too() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "now"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        # A token a digit: by its length it would fit.
+        {"role": "tool", "tool_call_id": "c", "content": "7" * 8000},
+    ]
+    sent, changed = fitting("system", [], messages, MODEL)
+    assert (sent[1:], changed) == (messages, 0)
+    sent, changed = fitting("system", [], messages, MODEL, refused_at=8400)
+    assert changed == 1 and len(sent[3]["content"]) < 600 and "are left out here" in sent[3]["content"]
+    assert refused_at("request needs about 12,080 tokens, the model has 8,192") == 12080
+    assert refused_at("no luck") is None

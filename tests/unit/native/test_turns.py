@@ -17,7 +17,7 @@ def test_the_answer_is_what_is_printed_and_the_call_names_the_session(native: Na
     assert entry["headers"]["authorization"] == "Bearer token"
     assert entry["headers"]["x-reef-session"] == native.session()[0]["id"]
     (sent,) = native.requests()
-    assert (sent["model"], sent["stream"], sent["max_tokens"]) == ("fake-model", True, 2048)
+    assert (sent["model"], sent["stream"], sent["max_tokens"]) == ("fake-model", True, 1024)
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["read", "write", "edit", "bash"]
     # What every request carries beside the conversation must leave room in a window of 8,192 tokens.
     assert len(json.dumps([sent["messages"][0], sent["tools"]])) < 3000

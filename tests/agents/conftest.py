@@ -11,7 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import pytest
 from reef.harness.adapter import adapter_names, load_adapter
 from reef.harness.agents import install_agent
 from reef.paths import Paths
-from tests.agents.fetching import PROGRAMS, fetch
+from tests.agents.fetching import fetch
 from tests.agents.pointing import MODEL, WRAPPED, point
 from tests.e2e.home import Home, linked
 from tests.e2e.room import Room
@@ -44,7 +44,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     places = Paths.from_environ({"HOME": str(store), "REEF_HOME": str(store / "home")})
     with (store / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return fetch(PROGRAMS, replace(places, data=store, cache=store / "cache"))
+        return fetch(replace(places, data=store, cache=store / "cache"))
 
 
 @pytest.fixture(scope="session")
@@ -73,26 +73,26 @@ class Served:
     """The scenarios that have a harness, for an agent with a wrapper."""
 
     def run(
-        self, agent: str, dialect: str, scenario: str, prompt: str, again: bool = False
+        self, agent: str, dialect: str, scenario: str, prompt: str, again: bool = False, more: Sequence[str] = ()
     ) -> subprocess.CompletedProcess[str]:
         """Run an agent without a person, in a project of its own, with its calls in `scenario`.
 
-        `again` goes on with the session that the last such run has left.
+        `again` goes on with the session that the last such run has left; `more` stands before the prompt.
         """
         project = self.project(scenario)
         project.mkdir(exist_ok=True)
         if agent in WRAPPED:
-            return self._wrapped(agent, scenario, prompt, again)
+            return self._wrapped(agent, scenario, [*more, prompt], again)
         start = point(agent, dialect, self.url, scenario, self.config(scenario))
-        words = shlex.join([*self.programs[agent], *start.arguments, *(start.again if again else ()), prompt])
+        words = shlex.join([*self.programs[agent], *start.arguments, *(start.again if again else ()), *more, prompt])
         return self.home.sh(words, cwd=project, **start.environment)
 
-    def _wrapped(self, agent: str, scenario: str, prompt: str, again: bool) -> subprocess.CompletedProcess[str]:
+    def _wrapped(self, agent: str, scenario: str, rest: Sequence[str], again: bool) -> subprocess.CompletedProcess[str]:
         if scenario not in self.installed:
             self.installed.add(scenario)
             self.home.ok(f"reef scenarios create {scenario} && reef agents add {agent} -s {scenario}")
         arguments, goes_on = WRAPPED[agent]
-        words = shlex.join([f"reef-{agent}", *arguments, *(goes_on if again else ()), prompt])
+        words = shlex.join([f"reef-{agent}", *arguments, *(goes_on if again else ()), *rest])
         return self.home.sh(words, cwd=self.project(scenario), REEF_SCENARIO=scenario)
 
     def requests(self) -> list[dict[str, Any]]:

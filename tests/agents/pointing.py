@@ -10,6 +10,7 @@ from typing import Any
 
 MODEL = "fake-model"
 WRAPPED = {
+    "claude": (["-p", "--allowedTools=Bash"], ["--continue"]),
     "codex": (["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"], ["resume", "--last"]),
 }
 """The agents that run through reef's own wrapper: arguments of a run, and of one that goes on with the last session."""
@@ -49,27 +50,6 @@ def _pi(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     return Start(["-p"], ["--continue"], {"PI_CODING_AGENT_DIR": str(folder), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"})
 
 
-def _claude(dialect: str, url: str, scenario: str, folder: Path) -> Start:
-    assert dialect == "messages"
-    environment = {
-        "CLAUDE_CONFIG_DIR": str(folder),
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_AUTH_TOKEN": "reef-local",
-        "ANTHROPIC_MODEL": MODEL,
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL,
-        "ANTHROPIC_SMALL_FAST_MODEL": MODEL,
-        "ANTHROPIC_CUSTOM_HEADERS": f"x-reef-scenario: {scenario}",
-    }
-    switches = (
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL",
-        "DISABLE_AUTOUPDATER",
-        "DISABLE_TELEMETRY",
-        "DISABLE_ERROR_REPORTING",
-    )
-    return Start(["-p", "--allowedTools=Bash"], ["--continue"], environment | dict.fromkeys(switches, "1"))
-
-
 def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     driver = {"chat": "openai-compatible", "responses": "openai", "messages": "anthropic"}[dialect]
     provider = {
@@ -95,7 +75,6 @@ def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
 
 _POINTERS: dict[str, Callable[[str, str, str, Path], Start]] = {
     "pi": _pi,
-    "claude": _claude,
     "opencode": _opencode,
 }
 

@@ -32,8 +32,9 @@ resized = []
 signal.signal(signal.SIGWINCH, lambda *_: resized.append(1))
 print("pid", os.getpid(), flush=True)
 screen = "alternate" if "alternate" in sys.argv else "main"
-for line in ask_person(os.environ["REEF_CONFIRM"], json.loads(sys.argv[1]), screen):
-    print("got", json.dumps(line), keys, flush=True)
+for _ in range(1 + ("twice" in sys.argv)):
+    for line in ask_person(os.environ["REEF_CONFIRM"], json.loads(sys.argv[1]), screen):
+        print("got", json.dumps(line), keys, flush=True)
 print("after", flush=True)
 if screen == "alternate":
     time.sleep(0.5)
@@ -130,6 +131,14 @@ def test_a_no_changes_nothing_and_no_key_reaches_the_agent_as_a_signal(waiting: 
     # The agent never had the person's key.
     assert waiting.key not in rest
     assert "} []" in rest
+
+
+def test_a_session_that_asks_again_after_a_no_asks_nobody(waiting: Home) -> None:
+    wrapped = Wrapped(waiting, "2", "twice")
+    wrapped.until(b"Install v2 for pi? [")
+    wrapped.type(b"n")
+    status, rest = wrapped.end()
+    assert (status, "the person has said no to v2 in this session" in rest) == (0, True), rest
 
 
 def test_an_agent_on_the_other_screen_is_made_to_draw_itself_anew(waiting: Home) -> None:

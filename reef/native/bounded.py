@@ -16,6 +16,7 @@ from pathlib import Path
 from reef.errors import Failed
 
 _PIECE = 65536
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LEFT_OPEN_S = 0.3
 """How long output is waited for after the process has ended: what it left in the background may hold the pipe."""
 
@@ -67,10 +68,13 @@ def run_bounded(
     The child has a process group of its own, which is killed at the time limit and when the person interrupts. Raises
     Failed when the program cannot be started.
     """
-    with tempfile.TemporaryFile() as source:
-        source.write(given)
-        source.seek(0)
-        try:
+    child: subprocess.Popen[bytes] | None = None
+    # A signal that came while the child is being started would leave it behind, known to nobody.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        with tempfile.TemporaryFile() as source:
+            source.write(given)
+            source.seek(0)
             child = subprocess.Popen(
                 argv,
                 cwd=cwd,
@@ -79,18 +83,18 @@ def run_bounded(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if together else subprocess.PIPE,
                 start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),
             )
-        except OSError as error:
-            raise Failed(f"{argv[0]} cannot be started: {error.strerror}") from None
-    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return _follow(child, timeout_s, most_bytes)
-    except BaseException:
-        _kill(child)
+    except OSError as error:
+        if child is None:
+            raise Failed(f"{argv[0]} cannot be started: {error.strerror}") from None
         raise
     finally:
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if child is not None:
+            _close(child)
 
 
 def _follow(child: subprocess.Popen[bytes], timeout_s: float, most_bytes: int) -> Ran:
@@ -127,6 +131,15 @@ def _follow(child: subprocess.Popen[bytes], timeout_s: float, most_bytes: int) -
         status = child.wait()
     texts = [found.text() for found in kept.values()]
     return Ran(status, texts[0], texts[1] if len(texts) > 1 else "", timed_out)
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    """Let go of a child; one that still runs, because something was raised, is killed with its group."""
+    if child.returncode is None:
+        _kill(child)
+    for stream in (child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

@@ -31,7 +31,9 @@ _ASK_S = 15.0
 _KEPT_S = 7 * 86400.0
 """How long what was told in a session is kept after it."""
 COLON = "colon"
-"""Last argument, for an agent that takes every slash for a command of its own: what is to be typed has a colon."""
+"""Behind the event, for an agent that takes every slash for a command of its own: what is to be typed has a colon."""
+REDRAW = "redraw"
+"""Behind the event, for an agent that must be made to draw its screen anew after a question stood there."""
 SAID_VARIABLE = "REEF_SAID"
 """Names a file for what is said here, where the agent shows nothing of it: its wrapper says it after the run."""
 
@@ -56,7 +58,7 @@ def main(argv: list[str]) -> int:
         given = {}
     if not all(os.environ.get(name) for name in ("REEF_URL", "REEF_SESSION", "REEF_TREE")):
         return 0
-    session = Session(COLON in argv[2:])
+    session = Session(COLON in argv[2:], REDRAW in argv[2:])
     answer: Json = {}
     if event == "SessionStart":
         session.begin()
@@ -106,9 +108,10 @@ def _said(text: str) -> None:
 class Session:
     """What this session has asked for and was told, kept in a file between one event and the next."""
 
-    def __init__(self, colon: bool = False) -> None:
+    def __init__(self, colon: bool = False, redraw: bool = False) -> None:
         environ = os.environ
         self._colon = colon
+        self._screen = "alternate" if redraw else "main"
         self.scenario = environ.get("REEF_SCENARIO", "")
         self.id = environ.get("REEF_SESSION_ID", "")
         self.tree = Path(environ.get("REEF_TREE", ""))
@@ -243,7 +246,7 @@ class Session:
             raise Trouble(f"nobody can be asked from here; in another terminal: {outside}")
         last: Json = {}
         try:
-            for line in ask_person(place, version):
+            for line in ask_person(place, version, self._screen):
                 last = line
         except ReefError as error:
             raise Trouble(f"{error.message}; in another terminal: {outside}") from None

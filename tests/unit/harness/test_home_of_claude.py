@@ -81,7 +81,7 @@ def test_the_sizes_and_the_model_of_the_daemon_are_what_claude_code_is_told() ->
     hooks = json.loads(binding(CLAUDE, values)["settings.json"])["hooks"]
     assert sorted(hooks) == ["SessionStart", "Stop", "UserPromptSubmit"]
     for event, ((group,)) in hooks.items():
-        assert group["hooks"][0]["command"].endswith(f"reef.harness.hook claude {event}")
+        assert group["hooks"][0]["command"].removesuffix(" redraw").endswith(f"reef.harness.hook claude {event}")
 
 
 @pytest.mark.parametrize(

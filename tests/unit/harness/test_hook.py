@@ -140,21 +140,21 @@ def test_versions_are_listed_with_what_is_served_and_installed(agent: Agent, fak
 
 
 def test_an_install_is_asked_of_the_wrapper_and_its_answer_is_said(agent: Agent, paths: Paths) -> None:
-    asked: list[int | None] = []
+    asked: list[tuple[int | None, str]] = []
 
     def decide(version: int | None, screen: str, say: Any) -> dict[str, Any]:
-        asked.append(version)
+        asked.append((version, screen))
         say({"asking": {"version": 2}})
         return {"installed": {"version": 2, "changed": True}} if version is None else {"declined": {"version": 1}}
 
     confirming = Confirming(paths, decide)
     try:
-        told = agent.said("/versions install", REEF_CONFIRM=str(confirming.path))
+        told = agent.said("/versions install", "redraw", REEF_CONFIRM=str(confirming.path))
         assert told.startswith("reef: v2 is installed; its rules count from the next turn on")
         assert agent.said("/versions v1 install", REEF_CONFIRM=str(confirming.path)) == "reef: v1 was not installed"
     finally:
         confirming.close()
-    assert asked == [None, 1]
+    assert asked == [(None, "alternate"), (1, "main")]
 
 
 def test_without_the_daemon_a_turn_goes_on_in_silence_and_an_ask_is_answered(agent: Agent, fake: DaemonFake) -> None:

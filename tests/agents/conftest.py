@@ -130,11 +130,3 @@ def serving(
     for served in made.values():
         served.home.sh("reef down --now")
     room.close()
-
-
-def opencode_in(store: Path) -> None:
-    """Install OpenCode into what `vendors` gave, where it is not there."""
-    places = replace(Paths.from_environ({"HOME": str(store), "REEF_HOME": str(store / "home")}), data=store)
-    with (store / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        install_agent(load_adapter("opencode", places), replace(places, cache=store / "cache"), lambda line: None)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.agents.conftest import opencode_in
 from tests.e2e.home import Home, linked, requests_of
 from tests.e2e.room import Room
 
@@ -34,7 +33,6 @@ OWN = {
 @pytest.fixture
 def home(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
     """A person's home in a sealed room, with OpenCode in it and files of the person's own OpenCode beside."""
-    opencode_in(vendors)
     room = Room(need_tool("bwrap"))
     made = Home(tmp_path / "person", room)
     linked(vendors / "agents", made.data / "agents")
@@ -148,7 +146,7 @@ def test_a_prompt_over_the_models_window_is_refused_in_reefs_own_words(home: Hom
     linked(vendors / "models", home.data / "models")
     home.ok("reef up --recipe reefine --harness.adapter opencode --model embedded")
     home.ok("reef scenarios create coding && reef agents add opencode -s coding")
-    ran = home.sh("reef-opencode run 'say hi'", timeout=200)
+    ran = home.sh("reef-opencode run 'say hi'", timeout=300)
     assert re.search(r"request needs about [\d,]+ tokens, the model has 8,192", ran.stdout + ran.stderr), ran
 
 
@@ -156,7 +154,7 @@ def test_on_top_of_the_persons_own_configuration_theirs_and_reefs_are_both_there
     plant(coding, {"op": "create", "id": "tabs", "kind": "rules", "text": RULE})
     before = coding.checksums()
     first = len(calls(coding))
-    coding.ok("reef-opencode --alongside run 'say hi'", timeout=200)
+    coding.ok("reef-opencode --alongside run 'say hi'", timeout=300)
     told = json.dumps(calls(coding)[first])
     for both in (RULE, "You are mine.", "mine alone", "everyone's"):
         assert both in told

@@ -26,8 +26,8 @@ def test_an_ask_typed_in_a_session_comes_back_as_a_rule_of_the_same_session(codi
     coding.ok("reef-opencode evolve 'be brief' --wait", timeout=300)
     tmux.start("reef-opencode")
     tmux.until("Ask anything", 120)
-    tmux.until("v2 of scenario coding is served, v1 is installed here")
     tmux.type(f"/reefine {RULE}")
+    tmux.until("v2 of scenario coding is served, v1 is installed here", 120)
     tmux.until("ask #2 filed for scenario coding")
     tmux.until("ask #2 published v3", 200)
     assert calls(coding) == []

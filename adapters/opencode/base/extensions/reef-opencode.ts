@@ -17,6 +17,7 @@ const SHELL = "REEF_SHELL_";
 const POLL_MS = 1000;
 const FOLLOW_MS = 30 * 60 * 1000;
 const TOAST_MS = 15000;
+const START_MS = 2000;
 // Words of a model or of a person may hold anything; nothing of it may steer the terminal.
 const CONTROLS = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
 const COMMANDS: Record<string, string> = {
@@ -209,8 +210,10 @@ export const Reef = async ({ client }: any): Promise<Json> => {
   let told = 0;
   // Sessions that an agent started for another one: no person reads them.
   const helpers = new Set<string>();
+  const glance = () => notice((text) => person.toast(`${text}; install it with /versions install`, "info"));
   if (SCREEN) {
-    void notice((text) => person.toast(`${text}; install it with /versions install`, "info"));
+    // The screen does not listen yet while plugins are loaded.
+    setTimeout(glance, START_MS);
   } else if (process.stderr.isTTY) {
     // Without a screen the notice is for a person who watches, never for a program that reads the output.
     void notice((text) => process.stderr.write(`${text}; install it with \`reef-opencode update\`\n`));
@@ -223,7 +226,10 @@ export const Reef = async ({ client }: any): Promise<Json> => {
       }
     },
     event: async ({ event }: any) => {
-      if (event.type === "session.created" && event.properties.info.parentID) helpers.add(event.properties.info.id);
+      if (event.type === "session.created") {
+        if (event.properties.info.parentID) helpers.add(event.properties.info.id);
+        else if (SCREEN) void glance();
+      }
       if (!SCREEN || event.type !== "session.status") return;
       const { sessionID, status } = event.properties;
       await person.works(sessionID, status.type !== "idle");

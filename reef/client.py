@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from reef import fetching
+from reef import fetching, needs
 from reef.connection import LONG_S, Connection, Json
 from reef.discovery import (
     current_scenario,
@@ -81,12 +81,21 @@ class Client(Connection):
     def releases(self, scenario: str) -> Json:
         return self._json("GET", "/reef/harness/releases", scenario=scenario)
 
+    def commits(self, scenario: str, after_step: int = 0, limit: int = 50, record_id: list[str] | None = None) -> Json:
+        """Versions with what each consumed and measured, oldest first; `next_after_step` is where to go on."""
+        params = _present(after_step=after_step, limit=limit, record_id=record_id)
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/commits", params=params)
+
     def version(self, scenario: str, number: int) -> Json:
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/versions/{number}")
 
     def diff(self, scenario: str, old: str, new: str) -> Json:
-        """The difference of two versions given as `v1` or release id."""
+        """The difference of two contents: each `v1`, a release id, `s12` (what step 12 made) or `base`."""
         return self._json("GET", f"/reef/scenarios/{_part(scenario)}/diff", params={"from": old, "to": new})
+
+    def why(self, scenario: str, **wanted: Any) -> Json:
+        """Where something came from: `file`, `line`, `adapter`; `entry`; or neither; `version` (default: the head)."""
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/why", params=_present(**wanted))
 
     def promote(self, scenario: str, version: int | str, expected_head: int | str | None = None) -> Json:
         return self._decide(scenario, "promote", version, expected_head)
@@ -97,6 +106,30 @@ class Client(Connection):
     def _decide(self, scenario: str, verb: str, version: int | str, expected_head: int | str | None) -> Json:
         body = _present(version=version, expected_head=expected_head)
         return self._json("POST", f"/reef/scenarios/{_part(scenario)}/{verb}", body=body)
+
+    def export_version(self, scenario: str, version: int | str, kind: str) -> Iterator[bytes]:
+        """A version in one file: `archive`, `bundle`, or a tar of the plain folder `skills`, `agents-md`, `git`."""
+        path = f"/reef/scenarios/{_part(scenario)}/versions/{_part(str(version))}/export"
+        with self._stream("GET", path, params={"as": kind}, timeout=LONG_S) as reply:
+            yield from reply.iter_bytes()
+
+    def import_version(self, scenario: str, path: str, look: bool = False, expected: str | None = None) -> Json:
+        """Make a version of a file of this machine; `look` only says what would be, `expected` is what was seen."""
+        body = _present(path=path, look=look or None, expected=expected)
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/import", body=body, timeout=LONG_S)
+
+    def pins(self, scenario: str) -> Json:
+        """The versions that stay installed: `{"pins": [{"adapter", "version", "at"}]}`; adapter None is every agent."""
+        return self._json("GET", f"/reef/scenarios/{_part(scenario)}/pins")
+
+    def pin(self, scenario: str, version: int | str, adapter: str | None = None) -> Json:
+        """Keep a version installed, for one agent or for every one. Returns every pin of the scenario."""
+        body = _present(version=version, adapter=adapter)
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/pin", body=body)
+
+    def unpin(self, scenario: str, adapter: str | None = None) -> Json:
+        """Let what is installed follow the head again; without an adapter for every agent."""
+        return self._json("POST", f"/reef/scenarios/{_part(scenario)}/unpin", body=_present(adapter=adapter))
 
     # reports and asks
 
@@ -153,6 +186,14 @@ class Client(Connection):
 
     def cancel_ask(self, ask_id: str) -> Json:
         return self._json("POST", f"/reef/asks/{_part(ask_id)}/cancel", body={})
+
+    def propose(self, scenario: str, mutations: list[Json], reason: str, release_id: str | None = None) -> Json:
+        """Put a change into the scenario's inbox; `admitted` says whether it is there, `reason` why not."""
+        body = _present(mutations=mutations, reason=reason, release_id=release_id)
+        return self._json("POST", "/reef/harness/proposals", scenario=scenario, body=body)
+
+    def proposals(self, scenario: str | None = None) -> Json:
+        return self._json("GET", "/reef/proposals", params=_present(scenario=scenario))
 
     def steps(self, scenario: str | None = None) -> Json:
         return self._json("GET", "/reef/steps", params=_present(scenario=scenario))
@@ -225,11 +266,28 @@ class Client(Connection):
         return self._json("GET", "/reef/harness", scenario=scenario, params=params)
 
     def install_harness(
-        self, scenario: str, adapter: str, version: int | None = None, expected_head: int | str | None = None
+        self, scenario: str, adapter: str, version: int | str | None = None, expected_head: int | str | None = None
     ) -> Iterator[Json]:
-        """Install a version on this machine: `{"progress": …}` objects, then `{"installed": …}`."""
+        """Install a version, given by number or release id: `{"progress": …}` objects, then `{"installed": …}`.
+
+        What the version needs and this process's environment has goes along by name.
+        """
         body = _present(scenario=scenario, adapter=adapter, version=version, expected_head=expected_head)
-        return self._lines("/reef/harness/install", body | {"environment": fetching.of_caller()})
+        met = self._met(scenario, version)
+        more = {"environment": fetching.of_caller()} | ({"met": met} if met else {})
+        return self._lines("/reef/harness/install", body | more)
+
+    def _met(self, scenario: str, version: int | str | None) -> list[str]:
+        found = self.releases(scenario)
+        wanted = version or found.get("pinned")
+        for row in found["releases"]:
+            if row.get("current") if wanted is None else wanted in (row["version"], row["release_id"]):
+                return [needs.key(need) for need in row.get("requires") or [] if needs.met(need)]
+        return []
+
+    def remove_harness(self, scenario: str, adapter: str) -> Json:
+        """Remove what is installed for an agent: `{"scenario", "adapter", "version", "removed": [path, …]}`."""
+        return self._json("POST", "/reef/harness/remove", body={"scenario": scenario, "adapter": adapter})
 
     def adapters(self) -> Json:
         return self._json("GET", "/reef/harness/adapters", anyone=True)

@@ -121,7 +121,15 @@ def start_daemon(
         ensure_private(paths.state)
     except OSError as error:
         raise unusable(error, "the daemon cannot start") or error from None
-    left_out = (SESSION_VARIABLE, "REEF_SESSION_ID", "REEF_VERSION", "REEF_TREE", "REEF_WRAPPER", "REEF_SCENARIO")
+    left_out = (
+        SESSION_VARIABLE,
+        "REEF_SESSION_ID",
+        "REEF_VERSION",
+        "REEF_TREE",
+        "REEF_WRAPPER",
+        "REEF_SCENARIO",
+        "REEF_CONFIRM",
+    )
     env = {name: value for name, value in os.environ.items() if name not in left_out}
     env["REEF_SERVE"] = json.dumps({"flags": [], "deployment": None} | serve | {"foreground": False})
     with _nameless() as complaints:

@@ -10,7 +10,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from reef.errors import InvalidInput
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _HEX_ID = re.compile(r"[0-9a-f]{32}\Z")
 _SCENARIO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_MOST_RUNS = 12
 _VERSION = re.compile(r"v?([1-9][0-9]{0,8})\Z")
 # Several times are taken in every call; the text of a second is made once.
 _second: tuple[int, str] = (0, "1970-01-01T00:00:00")
@@ -110,6 +111,18 @@ def version_number(label: str | int) -> int:
     if match is None:
         raise InvalidInput(f"{str(label)!r} is not a version (v1, v2, …)", "reef versions list")
     return int(match.group(1))
+
+
+def spans(letter: str, numbers: Iterable[int]) -> str:
+    """Numbers in few words, for a sentence that says what there is: `v1 to v8, v10`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [f"{letter}{low}" if low == high else f"{letter}{low} to {letter}{high}" for low, high in runs]
+    return ", ".join(["…", *shown[-_MOST_RUNS:]] if len(shown) > _MOST_RUNS else shown)
 
 
 def utc_now() -> str:

@@ -1,8 +1,10 @@
-"""Whether a process of this machine runs, and since when: from `/proc`, or by asking the system where there is none."""
+"""What runs on this machine, since when and below what: from `/proc`, or by asking the system where there is none."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 
@@ -28,3 +30,31 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def family(pid: int) -> list[int]:
+    """`pid` and every process below it, parents first."""
+    children: dict[int, list[int]] = {}
+    for child, parent in parents():
+        children.setdefault(parent, []).append(child)
+    found = [pid]
+    for member in found:
+        found += children.get(member, [])
+    return found
+
+
+def parents() -> list[tuple[int, int]]:
+    """Every process of the machine with its parent."""
+    if not sys.platform.startswith("linux"):
+        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
+        return [(int(fields[0]), int(fields[1])) for row in rows.splitlines() if len(fields := row.split()) == 2]
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        found.append((int(entry.name), int(fields[1])))
+    return found

@@ -11,6 +11,7 @@ from reef.cli import output, watch
 from reef.cli.ask import finish
 from reef.cli.group import JsonOption, ScenarioOption, command, noun
 from reef.cli.look import OUT
+from reef.cli.page import sections
 from reef.cli.scope import daemon, person_only, read, scenario
 from reef.errors import NotFound
 from reef.ids import is_id
@@ -71,6 +72,7 @@ def show(ask: AskArgument, scenario_name: ScenarioOption = None, json: JsonOptio
         output.data(f"step   {row['step']}   reef steps show {row['step']} -s {row['scenario']}")
     if row.get("version"):
         output.data(f"made   v{row['version']}   reef versions show v{row['version']} -s {row['scenario']}")
+    sections(row, ("Activity", "Result"))
 
 
 @command(app, "watch", examples=("reef asks watch 3", "reef asks watch 3 --timeout 600"))

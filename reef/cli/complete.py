@@ -12,6 +12,7 @@ from reef.cli import output, table
 
 Found = list[tuple[str, str]]
 _MOST = 50
+_ANSWERS = ("good", "bad", "skip")
 
 
 def run(words: list[str]) -> int:
@@ -61,7 +62,9 @@ def _arguments(name: str, verb: str, before: list[str]) -> Found:
             lambda reader, _: [(r["agent_record_id"], _line(r.get("preview"))) for r in reader.records(limit=_MOST)],
             before,
         )
-    if name == "versions" and verb != "list":
+    if name == "versions" and verb == "bisect" and not set(before) & set(_ANSWERS):
+        return [(action, "") for action in ("start", *_ANSWERS, "status", "reset")]
+    if name == "versions" and verb not in ("list", "log", "unpin", "import"):
         return _read(
             lambda reader, chosen: [(f"v{v['version']}", _line(v.get("summary"))) for v in reader.versions(chosen)],
             before,

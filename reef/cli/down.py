@@ -28,11 +28,14 @@ def down(now: Annotated[bool, typer.Option("--now", help="Cut running calls at o
     records are `partial`. A second `reef down` cuts them at once. Records, versions and sessions stay.
     """
     person_only("stop the daemon")
-    paths = Paths.from_environ()
+    output.data(stop(Paths.from_environ(), now))
+
+
+def stop(paths: Paths, now: bool) -> str:
+    """Stop the daemon of this home and wait for it. Returns what there is to say."""
     found = running(paths)
     if found is None:
-        _not_answering(paths)
-        return
+        return _not_answering(paths)
     patience = _SPARE_S if now else load(paths=paths).settings.daemon.stop_timeout + _SPARE_S
     with Client(found, paths) as client:
         calls = _running_calls(client)
@@ -46,15 +49,15 @@ def down(now: Annotated[bool, typer.Option("--now", help="Cut running calls at o
         raise
     if not stopped:
         raise Failed(f"the daemon (pid {found['pid']}) still runs after {patience:.0f} s", f"kill {found['pid']}")
-    output.data("daemon stopped")
+    return "daemon stopped"
 
 
-def _not_answering(paths: Paths) -> None:
+def _not_answering(paths: Paths) -> str:
     found = read_discovery(paths)
     if found is not None and not wait_stopped(found, paths, _STARTING_S):
         pid = found.get("pid")
         raise Failed(f"the daemon (pid {pid}) holds its lock and does not answer", f"kill {pid}")
-    output.data("the daemon is not running")
+    return "the daemon is not running"
 
 
 def _running_calls(client: Client) -> int:

@@ -114,6 +114,16 @@ def choose(question: str, count: int) -> int | None:
             return int(answer)
 
 
+def letter(question: str, letters: str) -> str:
+    """Ask for one of `letters`, the last of which stands for leaving; end of input is that one."""
+    while True:
+        answer = _prompt(f"{question} [{'/'.join(letters)}] ")
+        if answer is None:
+            return letters[-1]
+        if answer and answer[0].lower() in letters:
+            return answer[0].lower()
+
+
 def agree(question: str, yes: bool, paste: str, otherwise: str = "nothing was changed", why: str = "") -> None:
     """Have the person's yes: given already, or asked for now. `paste` is the command that brings it along.
 
@@ -127,6 +137,20 @@ def agree(question: str, yes: bool, paste: str, otherwise: str = "nothing was ch
         raise UsageError(f"{why}this needs your yes, and there is no terminal to ask on", paste)
     if not confirm(question):
         raise Failed(otherwise, paste)
+
+
+def secret(question: str, paste: str) -> str:
+    """A line that is typed unseen, empty for none. Raises UsageError with `paste` where nobody can be asked."""
+    from reef.errors import UsageError
+
+    if not can_ask():
+        raise UsageError("this needs a value, and there is no terminal to ask on", paste)
+    import getpass
+
+    try:
+        return getpass.getpass(question, stream=sys.stderr)
+    except EOFError:
+        return ""
 
 
 def _prompt(question: str) -> str | None:

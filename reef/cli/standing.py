@@ -58,6 +58,7 @@ def _scenario(row: dict[str, Any]) -> str:
         OUT.paint(f"{OUT.symbol('✗')} broken: {OUT.line(row['problem'])}", "failed") if row.get("problem") else None,
         f"v{row['head']}" if row.get("head") else "no version yet",
         OUT.paint(f"{pending} pending, needs you", "needs") if pending else None,
+        _pinned(row.get("pinned") or []),
         f"recipe {OUT.line(row['recipe'])}" if row.get("recipe") else None,
         counted(row["records"], "record") if row.get("records") else None,
         counted(row["reports"], "report") if row.get("reports") else None,
@@ -66,6 +67,11 @@ def _scenario(row: dict[str, Any]) -> str:
         f"step {row['running_step']} runs" if row.get("running_step") else None,
     ]
     return OUT.joined(*facts)
+
+
+def _pinned(pins: list[dict[str, Any]]) -> str | None:
+    told = [f"v{pin['version']}" + (f" for {OUT.line(pin['adapter'])}" if pin["adapter"] else "") for pin in pins]
+    return f"pinned {', '.join(told)}" if told else None
 
 
 def _version(agent: dict[str, Any]) -> str:

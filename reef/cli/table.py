@@ -37,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("quickstart", "start", "See reef serve, record, learn and commit once, for real"),
     Command("up", "start", "Start the daemon in the background"),
     Command("down", "start", "Stop the daemon"),
+    Command("off", "start", "Turn reef off, and show that plain agents are as they were"),
     Command("serve", "start", "Run the daemon in the foreground"),
     Command("status", "start", "Show the daemon, the engine, the scenarios and what needs you"),
     Command("logs", "start", "Show the daemon's log"),
@@ -56,6 +57,16 @@ COMMANDS: tuple[Command, ...] = (
             "show": "Show one ask and what came of it",
             "watch": "Follow one ask until it is settled",
             "cancel": "Cancel an ask that is not settled",
+        },
+        default="list",
+    ),
+    Command(
+        "proposals",
+        "look",
+        "List or show changes that agents proposed",
+        verbs={
+            "list": "List the changes that agents proposed in their sessions",
+            "show": "Show one proposal, its change and what came of it",
         },
         default="list",
     ),
@@ -103,6 +114,7 @@ COMMANDS: tuple[Command, ...] = (
         },
         default="list",
     ),
+    Command("page", "look", "Open the page of a version or of an ask"),
     Command("usage", "look", "Show calls, tokens, cost and time by agent, model, day or tool"),
     Command(
         "scenarios",
@@ -123,23 +135,34 @@ COMMANDS: tuple[Command, ...] = (
         verbs={
             "list": "List the versions of a scenario, newest first",
             "show": "Show one version and its files",
-            "diff": "Show what differs between two versions",
+            "log": "Show the history of a scenario, one line a version",
+            "diff": "Show what differs between two versions, word by word",
             "install": "Install a version for a coding agent on this machine",
             "promote": "Make a pending version the head",
             "rollback": "Publish the content of an older version again",
+            "pin": "Keep one version installed while newer ones are served",
+            "unpin": "Let the installed version follow the head again",
+            "try": "Run the agent with a version for one session",
+            "bisect": "Find the version that broke things",
+            "export": "Carry a version away",
+            "import": "Make a version of what another reef exported",
         },
         default="list",
     ),
+    Command("why", "versions", "Show where a line, an entry or a version came from"),
     Command(
         "agents",
         "set up",
-        "Install a coding agent, or list them",
+        "Install or remove a coding agent, or list them",
         verbs={
             "list": "List the coding agents that reef knows",
+            "show": "Show one coding agent: how it is installed and what it can be given",
             "add": "Install a coding agent and its harness",
+            "remove": "Remove what reef installed for a coding agent",
         },
         default="list",
     ),
+    Command("setup", "set up", "Show what versions need of this machine, and provide it"),
     Command("recipes", "set up", "List the recipes", verbs={"list": "List the recipes"}, default="list"),
     Command(
         "config",
@@ -167,12 +190,24 @@ TOPICS: dict[str, str] = {
     "providers": "which models can answer, and whose keys they need",
     "records": "the tables and views of the record store",
     "recipes": "how a scenario learns",
+    "agents": "which coding agents reef runs, and how",
     "adapters": "how a coding agent is described",
     "security": "who may do what, and what that does not stop",
     "privacy": "what is kept, where, and what leaves the machine",
 }
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+def _topics() -> list[str]:
+    """The line of the topics, as many as it takes."""
+    lines = ["`reef help TOPIC`: "]
+    for name in TOPICS:
+        word = f"{name}, " if name != list(TOPICS)[-1] else name
+        if len(lines[-1]) + len(word.rstrip()) > 80:
+            lines.append(" " * len("`reef help TOPIC`: "))
+        lines[-1] += word
+    return [line.rstrip() for line in lines]
 
 
 def find(name: str) -> Command | None:
@@ -196,8 +231,7 @@ def top_help(version: str) -> str:
     lines += [
         "",
         "`reef COMMAND --help` has examples; read commands take --json.",
-        f"`reef help TOPIC`: {', '.join(list(TOPICS)[:6])},",
-        f"{' ' * 19}{', '.join(list(TOPICS)[6:])}",
+        *_topics(),
         "",
         "Examples:",
         "  reef quickstart",

@@ -73,7 +73,7 @@ class Caller:
         return "person" if self.kind == "person" else "program"
 
 
-_NOBODY, _NOBODY_INSIDE = Caller("nobody"), Caller("nobody", None, True)
+NOBODY, _NOBODY_INSIDE = Caller("nobody"), Caller("nobody", None, True)
 
 
 def digest(secret: str) -> bytes:
@@ -96,6 +96,8 @@ class Door:
     def __init__(self, person_key: str, tokens: Iterable[str], session_of: Callable[[bytes], Bound | None]) -> None:
         self._person = digest(person_key)
         self._tokens = [digest(token) for token in tokens]
+        # Of one configured token, else of the person key; either way only its digest is ever used.
+        self._of_pages = self._tokens[0] if self._tokens else self._person
         self._session_of = session_of
 
     @property
@@ -122,7 +124,15 @@ class Door:
                 raise Unauthorized("this token is not accepted", "export REEF_TOKEN=…")
         elif self.needs_token:
             raise Unauthorized("this daemon needs a token", "export REEF_TOKEN=…")
-        return _NOBODY_INSIDE if inside else _NOBODY
+        return _NOBODY_INSIDE if inside else NOBODY
+
+    def page_key(self, scenario: str) -> str:
+        """What opens the pages of one scenario and nothing else; it says nothing about what it was made from."""
+        return hmac.new(self._of_pages, scenario.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+    def is_page_key(self, scenario: str, key: str) -> bool:
+        """Whether `key` opens the pages of `scenario`."""
+        return hmac.compare_digest(self.page_key(scenario).encode(), key.encode("utf-8", "surrogatepass"))
 
     def check(self, caller: Caller, access: Access, session_may: bool) -> None:
         """Raises Forbidden when `caller` may not use a route of this kind."""

@@ -6,11 +6,16 @@ from aiohttp import web
 
 from reef.daemon import (
     routes_asks,
+    routes_carry,
+    routes_commits,
     routes_forget,
     routes_harness,
     routes_import,
     routes_install,
     routes_model,
+    routes_pages,
+    routes_pins,
+    routes_proposals,
     routes_records,
     routes_reports,
     routes_scenarios,
@@ -20,9 +25,10 @@ from reef.daemon import (
     routes_timeline,
     routes_usage,
     routes_versions,
+    routes_why,
 )
 from reef.daemon.access import Door
-from reef.daemon.guard import MAX_BODY, Guard
+from reef.daemon.guard import DOOR, MAX_BODY, Guard
 from reef.daemon.house import HOUSE, House
 from reef.daemon.secrets_on_disk import tokens
 from reef.daemon.table import Route, register
@@ -32,8 +38,14 @@ ROUTES: list[Route] = [
     *routes_model.ROUTES,
     *routes_scenarios.ROUTES,
     *routes_versions.ROUTES,
+    *routes_why.ROUTES,
+    *routes_pins.ROUTES,
+    *routes_carry.ROUTES,
+    *routes_commits.ROUTES,
     *routes_reports.ROUTES,
     *routes_asks.ROUTES,
+    *routes_proposals.ROUTES,
+    *routes_pages.ROUTES,
     *routes_steps.ROUTES,
     *routes_records.ROUTES,
     *routes_timeline.ROUTES,
@@ -53,6 +65,7 @@ def build_app(house: House) -> web.Application:
     guard = Guard(door, house.settings)
     app = web.Application(middlewares=[guard.middleware], client_max_size=MAX_BODY)
     app[HOUSE] = house
+    app[DOOR] = door
     app.on_response_prepare.append(guard.on_prepare)
     register(app, ROUTES)
     return app

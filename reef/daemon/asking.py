@@ -59,14 +59,14 @@ def read_wish(body: dict[str, Any]) -> Wish:
         raise InvalidInput(
             f"the ask has {len(text)} characters, the limit is {LONGEST}", "ask for one change at a time"
         )
-    _check_text("the ask", text)
+    check_text("the ask", text)
     return Wish(
-        text, _short(body, "session"), _short(body, "release_id"), _requires(body.get("requires")),
+        text, short_text(body, "session"), short_text(body, "release_id"), read_requires(body.get("requires")),
         _client(body.get("client")),
     )  # fmt: skip
 
 
-def _check_text(what: str, text: str) -> None:
+def check_text(what: str, text: str) -> None:
     found = find_credentials(text)
     if found:
         raise InvalidInput(f"{what} holds something shaped like a credential ({found[0]})", "name it, do not paste it")
@@ -76,17 +76,18 @@ def _check_text(what: str, text: str) -> None:
         raise InvalidInput(f"{what} reads like an instruction to override instructions", "say what should change")
 
 
-def _short(body: dict[str, Any], name: str) -> str | None:
+def short_text(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > 200:
         raise InvalidInput(f"{name!r} is not a string of at most 200 characters")
-    _check_text(repr(name), value)
+    check_text(repr(name), value)
     return value
 
 
-def _requires(value: object) -> list[dict[str, Any]]:
+def read_requires(value: object) -> list[dict[str, Any]]:
+    """Check what a change needs of a machine. Raises InvalidInput that names the rule."""
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > _MOST_REQUIRES:
@@ -106,7 +107,7 @@ def _requirement(item: object) -> dict[str, Any]:
                 raise InvalidInput(f"{field!r} of an item of 'requires' is not a string of at most 200 characters")
             kept[field] = item[field]
     for field in ("name", "check", "prompt"):
-        _check_text(f"{field!r} of an item of 'requires'", kept.get(field, ""))
+        check_text(f"{field!r} of an item of 'requires'", kept.get(field, ""))
     if item["kind"] == "env" and _SHELL_NAME.match(kept.get("check") or kept["name"]) is None:
         raise InvalidInput("an item of 'requires' of kind env does not name a variable")
     return kept

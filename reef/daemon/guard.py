@@ -17,16 +17,29 @@ from aiohttp import hdrs, web
 from multidict import istr
 
 from reef.config import Settings
-from reef.daemon.access import Caller, Door
+from reef.daemon.access import NOBODY, Caller, Door
 from reef.daemon.processes import can_look_up, connection_owner, is_loopback
 from reef.daemon.replies import error_reply
 from reef.daemon.table import ROUTE_OF
-from reef.errors import Failed, Forbidden, InvalidInput, NotFound, ReefError, TooLarge, UnsupportedContent, UsageError
+from reef.errors import (
+    Failed,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    ReefError,
+    TooLarge,
+    Unauthorized,
+    UnsupportedContent,
+    UsageError,
+)
 
 log = logging.getLogger("reef.daemon")
 
 MAX_BODY = 64 * 1024 * 1024
+DOOR: web.AppKey[Door] = web.AppKey("door", Door)
 CALLER: web.RequestKey[Caller] = web.RequestKey("caller", Caller)
+PAGE_SCENARIO: web.RequestKey[str] = web.RequestKey("page_scenario", str)
+"""The scenario whose page key the request brought."""
 EXTRA_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("extra_headers", dict)
 
 _CLIENT_GONE = 499
@@ -114,13 +127,24 @@ class Guard:
         self._check_browser(request)
         if request.method == hdrs.METH_OPTIONS and hdrs.ORIGIN in request.headers:
             return web.Response(status=204, headers=_ALLOWED)
-        caller = self._door.caller(request.headers)
+        by_key = route is not None and route.page and self._brings_page_key(request)
+        caller = NOBODY if by_key else self._door.caller(request.headers)
         self._check_owner(request, caller)
-        if route is not None:
+        if route is not None and not by_key:
             self._door.check(caller, route.access, route.session)
         _check_body(request, form=route is not None and route.form)
         request[CALLER] = caller
         return await handler(request)
+
+    def _brings_page_key(self, request: web.Request) -> bool:
+        """Whether the address has a page key, which then decides. Raises Unauthorized for a wrong one."""
+        key, scenario = request.query.get("key"), request.query.get("scenario", "")
+        if key is None:
+            return False
+        if not self._door.is_page_key(scenario, key):
+            raise Unauthorized("this page key opens no page of this scenario", "reef page")
+        request[PAGE_SCENARIO] = scenario
+        return True
 
     def _check_host(self, request: web.Request) -> None:
         hosts = request.headers.getall(hdrs.HOST, [])

@@ -20,6 +20,7 @@ from reef.daemon.rules import RulesSizes
 from reef.daemon.scenarios import Scenarios
 from reef.daemon.served import ServedVersions
 from reef.daemon.sessions import Sessions
+from reef.daemon.upgrading import Upgrading
 from reef.gateway.relay import Gateway
 from reef.ids import utc_now
 from reef.learning.supervisor import Supervisor
@@ -49,6 +50,7 @@ class House:
     """What the discovery file says; filled when the address is known."""
     indexing: Indexing
     housekeeping: Housekeeping
+    upgrading: Upgrading
     stop: Callable[[bool], None] | None = None
     """Asks the daemon to end; the argument cuts running calls."""
     stopping: bool = False

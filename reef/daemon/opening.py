@@ -22,6 +22,7 @@ from reef.daemon.scenarios import DEFAULT, Scenarios
 from reef.daemon.secrets_on_disk import person_key
 from reef.daemon.served import ServedVersions
 from reef.daemon.sessions import Sessions
+from reef.daemon.upgrading import Upgrading
 from reef.errors import ReefError
 from reef.gateway.dialects import body_of_text
 from reef.gateway.relay import Gateway
@@ -69,10 +70,12 @@ async def open_house(resolved: Resolved, paths: Paths) -> House:
     count = await asyncio.wrap_future(interrupted)
     if count:
         log.warning("%d calls were running when the last daemon ended; they are interrupted now", count)
+    supervisor = Supervisor(home)
     return House(
         paths, resolved, writer, reading, repository, publisher, scenarios, sessions, engines, gateway,
-        Supervisor(home), Feed(writer, reading), person_key(paths), discovery, Indexing(writer, paths.database),
+        supervisor, Feed(writer, reading), person_key(paths), discovery, Indexing(writer, paths.database),
         Housekeeping(paths, writer, repository, scenarios, resolved.settings),
+        Upgrading(paths, writer, repository, publisher, scenarios, supervisor.running_step),
     )  # fmt: skip
 
 
@@ -91,5 +94,7 @@ async def _recover(house: House) -> None:
         log.info("%s", sentence)
     await house.scenarios.finish_half_made()
     await find_broken(house.scenarios, house.publisher, house.repository)
+    # Before a step begins: one that is made from the old entries would lose its race.
+    await house.upgrading.all()
     for name, number in await house.supervisor.start():
         log.warning("step %d of %s was running when the last daemon ended; it is failed now", number, name)

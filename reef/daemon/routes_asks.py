@@ -8,29 +8,19 @@ from aiohttp import web
 
 from reef.daemon.access import Access
 from reef.daemon.asking import read_wish
-from reef.daemon.house import House, house_of
+from reef.daemon.asks import find_ask, meaning_of
+from reef.daemon.house import house_of
 from reef.daemon.naming import asked_scenario, caller_of, check_session, scenario_filter
 from reef.daemon.replies import json_body, json_reply
+from reef.daemon.routes_pages import ask_page_path, ask_sections
 from reef.daemon.scenarios import require_learning
 from reef.daemon.table import Route
-from reef.errors import InvalidInput, NotFound
+from reef.errors import InvalidInput
 from reef.ids import is_id
 from reef.records import rows
 
 Json = dict[str, Any]
-
-MEANINGS = {
-    "queued": "it waits for its turn; one step runs at a time in a scenario",
-    "proposing": "the change is being written",
-    "evaluating": "the change is being checked with the real agent",
-    "settling": "the decision is made and is being stored",
-    "published": "the change is served now",
-    "pending": "the change is ready and waits for the person",
-    "rejected": "a check said no; what is served did not change",
-    "skipped": "there was nothing to change",
-    "failed": "the step did not get to a decision; what is served did not change",
-    "cancelled": "somebody cancelled it; what is served did not change",
-}
+_STEP_RECORD = ("number", "recipe", "proposer", "policy", "state", "started_at", "ended_at", "version")
 
 
 async def queue_ask(request: web.Request) -> web.Response:
@@ -55,7 +45,7 @@ async def queue_ask(request: web.Request) -> web.Response:
             "agent_record_id": ask,
             "scenario": scenario.name,
             "request_type": "train",
-            "page_path": f"/reef/harness/requests/{ask}/progress",
+            "page_path": ask_page_path(request, scenario.name, ask),
             "number": number,
         }
     )
@@ -64,14 +54,12 @@ async def queue_ask(request: web.Request) -> web.Response:
 async def progress(request: web.Request) -> web.Response:
     """`GET /reef/harness/requests/{id}/progress`: how far an ask is, with the activity of its step."""
     house = house_of(request)
-    ask = await _find(house, request.match_info["id"])
+    ask = await find_ask(house, request.match_info["id"])
     check_session(request, ask["scenario"])
     step = None
     if ask["step"] is not None:
         step = await house.reading(lambda reader: reader.step(ask["scenario"], ask["step"]))
-    state = ask["state"]
-    if state == "running":
-        state = house.supervisor.phase(ask["scenario"], ask["step"]) or "settling"
+    state, meaning = await meaning_of(house, ask)
     return json_reply(
         {
             "request_id": ask["id"],
@@ -79,16 +67,25 @@ async def progress(request: web.Request) -> web.Response:
             "scenario": ask["scenario"],
             "settled": ask["state"] not in ("queued", "running"),
             "state": state,
-            "meaning": await _meaning(house, ask, state),
+            "meaning": meaning,
             "step": ask["step"],
             "version": ask["version"],
             "reason": ask["reason"],
             "policy": step["policy"] if step else None,
             "started_at": step["started_at"] if step else None,
+            "episodes_total": len(step["episodes"]) if step else 0,
+            "step_record": {name: step[name] for name in _STEP_RECORD} if step else None,
             "activity": step["activity"] if step else [],
+            "checks": _checks(step["evaluation"]) if step else [],
             "evaluation": step["evaluation"] if step else None,
         }
     )
+
+
+def _checks(evaluation: Json | None) -> list[Json]:
+    """What was looked at, one after the other: name, status, one line."""
+    groups = (evaluation or {}).get("groups") or []
+    return [{name: group.get(name) for name in ("name", "status", "detail")} for group in groups]
 
 
 async def list_asks(request: web.Request) -> web.Response:
@@ -101,42 +98,17 @@ async def list_asks(request: web.Request) -> web.Response:
 async def show_ask(request: web.Request) -> web.Response:
     """`GET /reef/asks/{id}?scenario=`: by id, or by number within the scenario."""
     house = house_of(request)
-    return json_reply(await _find(house, request.match_info["id"], request.query.get("scenario")))
+    ask = await find_ask(house, request.match_info["id"], request.query.get("scenario"))
+    more = {"page": await ask_sections(house, ask), "page_path": ask_page_path(request, ask["scenario"], ask["id"])}
+    return json_reply(ask | more)
 
 
 async def cancel_ask(request: web.Request) -> web.Response:
     """`POST /reef/asks/{id}/cancel`: a queued ask is taken out, a running one ends with its step."""
     house = house_of(request)
-    ask = await _find(house, request.match_info["id"], request.query.get("scenario"))
+    ask = await find_ask(house, request.match_info["id"], request.query.get("scenario"))
     await house.supervisor.cancel_ask(ask["id"])
-    return json_reply(await _find(house, ask["id"]))
-
-
-async def _meaning(house: House, ask: Json, state: str) -> str:
-    """What `state` means now: the version of an ask may have been decided on, replaced or rolled back since."""
-    head = house.publisher.head_now(ask["scenario"])
-    if state not in ("published", "pending") or ask["version"] is None or head is None:
-        return MEANINGS[state]
-    made = await house.reading(lambda reader: reader.version(ask["scenario"], ask["version"]))
-    if made["content_id"] == head.content_id:
-        return MEANINGS["published"]
-    if made["state"] == "pending":
-        return MEANINGS["pending"]
-    return f"it was published as v{made['version']}; v{head.number} is served now"
-
-
-async def _find(house: House, reference: str, scenario: str | None = None) -> Json:
-    if is_id(reference):
-        found: Json = await house.reading(lambda reader: reader.ask(reference))
-        return found
-    number = reference.removeprefix("#")
-    if number.isascii() and number.isdigit():
-        name = house.scenarios.known(scenario or "default", archived=True).name
-        for ask in await house.reading(lambda reader: reader.asks(name)):
-            if ask["number"] == int(number[:10]):
-                return dict(ask)
-        raise NotFound(f"scenario {name!r} has no ask {reference}", f"reef asks list --scenario {name}")
-    raise NotFound(f"there is no ask {reference[:40]!r}", "reef asks list")
+    return json_reply(await find_ask(house, ask["id"]))
 
 
 ROUTES = [

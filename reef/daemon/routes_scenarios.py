@@ -61,6 +61,7 @@ async def restore_scenario(request: web.Request) -> web.Response:
     """`POST /reef/scenarios/{scenario}/restore`: an archived scenario is in use again, with all that it holds."""
     house = house_of(request)
     scenario = await house.scenarios.restore(request.match_info["scenario"])
+    await house.upgrading.one(scenario.name)
     # What was asked for before it was archived still waits.
     house.supervisor.wake(scenario.name)
     return json_reply({"scenario": scenario.name, "archived": False})

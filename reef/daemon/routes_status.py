@@ -87,8 +87,8 @@ def _agents(house: House) -> list[dict[str, Any]]:
             found.append({"name": name, "version": None, "installed": False, "problem": adapter.message})
             continue
         version = adapter.install.version if adapter.install else None
-        installed = adapter.install is not None and is_installed(adapter, house.paths)
-        found.append({"name": name, "version": version, "installed": installed, "problem": None})
+        there = is_installed(adapter, house.paths)
+        found.append({"name": name, "version": version, "installed": there, "problem": None})
     return found
 
 

@@ -20,7 +20,7 @@ from reef.config import Settings, canonical_recipe
 from reef.credentials import find_credentials
 from reef.daemon.served import ServedVersions
 from reef.errors import Conflict, InvalidInput, NotFound, ReefError
-from reef.harness.adapter import base_entries, load_adapter
+from reef.harness.adapter import base_of_all, load_adapter
 from reef.ids import scenario_name
 from reef.learning.manifest import manifest
 from reef.paths import Paths
@@ -196,8 +196,9 @@ class Scenarios:
         return scenario
 
     async def _finish(self, scenario: Scenario) -> Scenario:
-        adapter = load_adapter(scenario.adapter, self._paths)
-        await self._publisher.create_base(scenario.name, base_entries(adapter).to_files())
+        load_adapter(scenario.adapter, self._paths)
+        base = await asyncio.to_thread(base_of_all, self._paths)
+        await self._publisher.create_base(scenario.name, base.to_files())
         await self._writer.write(lambda conn: rows.set_scenario(conn, scenario.name, state="ready"))
         ready = self._rows[scenario.name.casefold()] = replace(scenario, ready=True)
         return ready

@@ -56,6 +56,11 @@ class Sessions:
         """The open session of a token, given as its SHA-256."""
         return self._by_digest.get(token_digest)
 
+    def running(self, scenario: str, adapter: str) -> Session | None:
+        """An open session of that agent in that scenario whose process still runs."""
+        mine = (session for session in self._by_digest.values() if session.adapter == adapter)
+        return next((session for session in mine if session.scenario == scenario and session.alive), None)
+
     async def load(self) -> None:
         """Read the open sessions of an earlier daemon and close those whose process is gone."""
         for token_digest, session in await self._writer.write(_open_rows):

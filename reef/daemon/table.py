@@ -29,6 +29,8 @@ class Route:
     """Whether a session token opens it."""
     in_path: bool = False
     """Whether `/s/<scenario>` may stand in front."""
+    page: bool = False
+    """Whether a page key in its address opens it: a browser sends no header of its own."""
     form: bool = False
     """Whether its body may be a form with files. A page can send one unasked, so nothing but the checks of origin and
     site keeps pages away."""

@@ -1,7 +1,7 @@
 """`python -m reef.doctor`: one JSON object a line as each check ends; exit 5 when a check says no.
 
-`--network` names addresses instead of checking. The command line shows these lines to people; this module writes them
-so that a check of a large store is seen while the next one runs.
+`--network` names addresses instead of checking, `--own` the folders that plain agents have without reef. The command
+line shows these lines to people; this module writes them so that a check of a large store is seen while the next runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from reef.doctor import calls, home, network, serving, store
+from reef.doctor import agents, calls, home, network, own, serving, store, versions
 from reef.doctor.check import Check
 from reef.errors import ReefError, Refused
 from reef.paths import Paths
@@ -24,6 +24,8 @@ def checks(paths: Paths) -> Iterator[Check]:
     yield from serving.check(paths)
     yield from store.check(paths.database)
     yield from calls.check(paths.database)
+    yield from versions.check(paths)
+    yield from agents.check(paths)
 
 
 def main(arguments: list[str]) -> int:
@@ -33,6 +35,10 @@ def main(arguments: list[str]) -> int:
         if "--network" in arguments:
             for address in network.addresses(paths):
                 _line({"address": asdict(address)})
+            return 0
+        if "--own" in arguments:
+            for row in own.rows(paths):
+                _line({"place": row})
             return 0
         bad = 0
         for found in checks(paths):

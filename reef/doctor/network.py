@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from reef import config
 from reef.daemon.last_serve import recall
+from reef.doctor.agents import installed_adapters
 from reef.engines import discovery, index, servers
 from reef.paths import Paths
 from reef.providers import provider_of
@@ -37,6 +38,9 @@ def addresses(paths: Paths, environ: Mapping[str, str] | None = None) -> Iterato
         yield Address(index.shown(url), "Python packages: reef, the embedded model, Node", "when you install them")
     npm = next((env[name] for name in env if name.upper() == "NPM_CONFIG_REGISTRY" and env[name]), None) or _npmrc(env)
     yield Address(index.shown(npm) if npm else _DEFAULT_NPM, "packages of coding agents", "at `reef agents add`")
+    for adapter in installed_adapters(paths):
+        for url, when in adapter.own.contacts.items():
+            yield Address(url, f"{adapter.title} itself; it has no switch for it", when)
     for name in sorted(
         name for name in env if name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") and env[name]
     ):

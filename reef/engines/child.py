@@ -75,6 +75,13 @@ class ChildEngine(ABC):
         return False
 
     @property
+    def own(self) -> bool:
+        return False
+
+    def too_long(self, body: bytes) -> str | None:
+        return None
+
+    @property
     def load_id(self) -> str | None:
         return f"{self._incarnation}:1" if self._incarnation else None
 

@@ -5,6 +5,7 @@ Ending the child is what frees the memory.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -42,6 +43,21 @@ class EmbeddedEngine(ChildEngine):
     def __init__(self, paths: Paths, on_change: OnChange | None = None) -> None:
         super().__init__(on_change)
         self._paths = paths
+
+    @property
+    def own(self) -> bool:
+        return True
+
+    def too_long(self, body: bytes) -> str | None:
+        try:
+            error = json.loads(body)["error"]
+            if error["type"] != "exceed_context_size_error":
+                return None
+            return (
+                f"request needs about {int(error['n_prompt_tokens']):,} tokens, the model has {int(error['n_ctx']):,}"
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
 
     async def _prepare(self) -> None:
         def progress(done: int, total: int) -> None:

@@ -68,6 +68,13 @@ class Engine(Protocol):
         """Whether it breaks replies off when new weights are loaded, so that they are to be asked for again."""
 
     @property
+    def own(self) -> bool:
+        """Whether it runs a model of reef's own, whose refusals are reef's to word."""
+
+    def too_long(self, body: bytes) -> str | None:
+        """The sentence for a refusal that says the prompt is longer than the window; None for any other refusal."""
+
+    @property
     def context_window(self) -> int | None:
         """Tokens of prompt and reply together; None when unknown."""
 

@@ -70,6 +70,7 @@ class UpstreamEngine:
     name = "upstream"
     load_id: str | None = None
     breaks_off = False
+    own = False
     context_window: int | None = None
 
     def __init__(
@@ -126,6 +127,9 @@ class UpstreamEngine:
         parts = self._parts
         host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
         return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
+
+    def too_long(self, body: bytes) -> str | None:
+        return None
 
     def url(self, route: str, query: str = "") -> str:
         joined = "&".join(part for part in (self._parts.query, query) if part)

@@ -10,7 +10,7 @@ from pathlib import Path
 from reef.errors import ConfigError
 from reef.evaluation.reach import Activity, reach
 from reef.evaluation.result import Decision, Evaluation, Group
-from reef.harness.adapter import Adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.admission import Admission
 from reef.harness.tree import Tree
 from reef.paths import Paths

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from reef.harness import frontmatter
-from reef.harness.adapter import Adapter
+from reef.harness import declared, frontmatter
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import Change, Entry
 
 WORDS = ("wordone", "wordtwo")
@@ -48,6 +48,8 @@ def changed_markers(change: Change, adapter: Adapter) -> tuple[list[Marker], lis
         return gained, ([] if old in new else _markers(before, adapter))
     if after.kind == "skill":
         return _skill_update(before, after, adapter)
+    if after.kind in _OFFERED and _offer(before) == _offer(after):
+        return [], []
     return _markers(after, adapter), _markers(before, adapter)
 
 
@@ -97,7 +99,35 @@ def _markers(entry: Entry, adapter: Adapter) -> list[Marker]:
         return [_listed(what, text, adapter) for what, text in _skill_texts(name, description, adapter)]
     if entry.kind == "agent_command":
         return [_command(entry, adapter)]
-    return []
+    return [_offered(entry)] if entry.kind in _OFFERED else []
+
+
+_OFFERED = ("tool", "agent", "graph")
+"""The kinds that the native agent offers to the model as tools."""
+
+
+def _offer(entry: Entry) -> tuple[str, str]:
+    """Name and description under which the model is offered an entry."""
+    if entry.kind == "graph":
+        return entry.id, declared.graph_facts(entry.config["data"]).description
+    facts = declared.tool_facts(entry.text) if entry.kind == "tool" else declared.agent_facts(entry.text)
+    return entry.id, facts.description
+
+
+def _offered(entry: Entry) -> Marker:
+    wanted = _offer(entry)
+
+    def found(body: Body) -> bool:
+        tools = body.get("tools")
+        functions = (
+            [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
+        )
+        return any(
+            isinstance(function, dict) and (function.get("name"), function.get("description")) == wanted
+            for function in functions
+        )
+
+    return Marker("its offer as a tool", None, found)
 
 
 def _text(what: str, text: str, prompt: str | None = None) -> Marker:
@@ -138,22 +168,27 @@ def _command(entry: Entry, adapter: Adapter) -> Marker:
     _, body = frontmatter.read(entry.text)
     pattern, at = "", 0
     for match in re.finditer(adapter.reach.placeholders, body):
-        pattern += re.escape(squeezed(body[at : match.start()])) + _filled(match.group())
+        pattern += re.escape(squeezed(body[at : match.start()])) + _filled(match.group(), adapter.reach.first)
         at = match.end()
     wanted = re.compile(pattern + re.escape(squeezed(body[at:])), re.DOTALL)
 
     def found(request: Body) -> bool:
         said = last_user_text(request)
-        return said != squeezed(typed) and wanted.fullmatch(said) is not None
+        match = wanted.search(said) if adapter.reach.around else wanted.fullmatch(said)
+        return said != squeezed(typed) and match is not None
 
     return Marker("its expansion", typed, found)
 
 
-def _filled(placeholder: str) -> str:
-    """The pattern of what the agent puts in place of a placeholder, given `WORDS`."""
+def _filled(placeholder: str, first: int) -> str:
+    """The pattern of what the agent puts in place of a placeholder, given `WORDS`; `first` numbers the first word."""
     name = placeholder.lstrip("$")
     if name in ("ARGUMENTS", "@"):
         return "".join(WORDS)
     if name.isdigit():
-        return WORDS[int(name) - 1] if 0 < int(name) <= len(WORDS) else ""
+        number = int(name) + 1 - first
+        if not 0 < number <= len(WORDS):
+            return ""
+        # Some agents put the rest of the words in place of the highest number as well.
+        return WORDS[number - 1] + f"(?:{''.join(WORDS[number:])})?"
     return ".*"

@@ -23,8 +23,11 @@ from reef.errors import Failed, ReefError
 from reef.evaluation import recorder
 from reef.evaluation.markers import Marker, changed_markers, skill_facts
 from reef.evaluation.result import Group
-from reef.harness.adapter import Adapter, binding, render
+from reef.harness.adapter import render
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv, install_agent
+from reef.harness.binding import Served, binding, bound_environment, filled, headless_arguments, placeholders
+from reef.harness.formats import formatted
 from reef.harness.tree import Change, Tree
 from reef.paths import Paths, write_atomic
 from reef.sandbox.room import Seal, probe, room
@@ -140,7 +143,7 @@ def _judge(change: Change, asked: tuple[list[Marker], list[Marker]], runs: _Runs
         return {"entry": entry.id, "what": f"{change.op} {entry.kind}", "status": status, "detail": detail}
 
     if not gained and not lost:
-        if entry.kind in ("config", "code_extension"):
+        if entry.kind not in ("rules", "skill", "agent_command"):
             return check("pass", f"no request shows a {entry.kind}; {agent} starts and ends cleanly with the change")
         return check("fail", f"no change: {agent} sends the same with it and without it")
     for marker in gained:
@@ -191,12 +194,15 @@ def _run_all(
 def _run(argv: list[str], tree: Tree, side: str, prompt: str, adapter: Adapter, seal: Seal) -> Run:
     with room() as place:
         files = render(tree, adapter)
-        bound = binding(adapter, "{recorder}", recorder.MODEL, rendered=files)
+        served = Served("{recorder}", recorder.MODEL)
+        values = placeholders(adapter, served, place.agent, place.agent, place.work) | {"token": "recorder"}
+        bound = binding(adapter, values, files)
         place.put({path: content for path, content in files.items() if path not in bound})
+        bound |= {path: formatted(path, filled(seed, values)) for path, seed in adapter.home.seed.items()}
         environment = place.environment() | adapter.run.environment | adapter.run.sealed
-        environment |= {adapter.home_variable: str(place.agent), "REEF_SESSION": "recorder"}
+        environment |= bound_environment(adapter, values) | {"REEF_SESSION": "recorder"}
         job = {
-            "argv": [*argv, *(part.replace("{prompt}", prompt) for part in adapter.run.headless)],
+            "argv": [*argv, *headless_arguments(adapter, prompt, values, {entry.id for entry in tree.entries})],
             "env": environment,
             "cwd": str(place.work),
             "seconds": RUN_S,

@@ -20,7 +20,7 @@ from reef.config import Settings
 from reef.engines.dialects import ABSENT
 from reef.engines.engine import CHAT, Engine
 from reef.errors import InvalidInput, ReefError, TooLarge
-from reef.gateway import encodings, headers
+from reef.gateway import encodings, headers, window
 from reef.gateway.again import BrokenOff, Tries
 from reef.gateway.bodies import received
 from reef.gateway.call import Call
@@ -213,6 +213,8 @@ class Gateway:
         try:
             if reply.status in ABSENT and (estimate := await _stand_in(dialect, body)) is not None:
                 return await deliver_estimate(delivery, estimate)
+            if window.may_be_one(engine, reply):
+                return await window.deliver_refusal(delivery, engine, reply)
             return await self._deliver(reply, delivery, sending.exchange)
         except ClientGone:
             delivery.client_gone()

@@ -14,11 +14,13 @@ from typing import Any
 
 from reef.credentials import find_credentials
 from reef.errors import InvalidInput
-from reef.harness import frontmatter
-from reef.harness.adapter import Adapter, render
-from reef.harness.tree import RESERVED, Change, Entry, Tree
+from reef.harness import declared, frontmatter
+from reef.harness.adapter import render
+from reef.harness.adapter_file import Adapter
+from reef.harness.tree import PROGRAMS, RESERVED, Change, Entry, Tree
 
 NEEDS_SANDBOX = "needs the sandbox"
+_PROGRAM_WORDS = {"code_extension": "an extension", "tool": "a tool", "hook": "a hook"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def admit(current: Tree, mutations: Iterable[Mapping[str, Any]], adapter: Adapte
     for change in changes:
         if change.after is not None:
             reasons += _faults(change.after, adapter) + _repeats(current, change.after)
-    reasons += _sizes(candidate, adapter)
+    reasons += _missing_agents(candidate) + _sizes(candidate, adapter)
     reasons += [f"{reason.partition(': ')[0]}: {NEEDS_SANDBOX}: {reason.partition(': ')[2]}" for reason in code]
     return Admission(not reasons, reasons, None if reasons else candidate, bool(code))
 
@@ -69,8 +71,8 @@ def code_reasons(change: Change, adapter: Adapter) -> list[str]:
     entry = change.after
     if entry is None:
         return []
-    if entry.kind == "code_extension":
-        return [f"{entry.id}: an extension runs as code"]
+    if entry.kind in PROGRAMS:
+        return [f"{entry.id}: {_PROGRAM_WORDS[entry.kind]} runs as code"]
     if entry.kind == "config":
         keys = [f"{entry.id}.{key}" for key in _keys(entry.config["data"])]
         outside = sorted(key for key in keys if not _allowed(key, adapter.code.config_keys))
@@ -80,10 +82,25 @@ def code_reasons(change: Change, adapter: Adapter) -> list[str]:
         for pattern in adapter.code.shell_interpolation:
             if re.search(pattern, entry.text):
                 found.append(f"{entry.id}: the text calls a shell when {adapter.title} reads it")
+        found += _acting_keys(entry, adapter)
     for path in entry.config.get("files", {}):
         if not path.lower().endswith(".md"):
             found.append(f"{entry.id}: the file {path!r} is not Markdown")
     return found
+
+
+def _acting_keys(entry: Entry, adapter: Adapter) -> list[str]:
+    """Keys of the front matter by which the agent may start programs or allow tools."""
+    harmless = adapter.code.front_matter_keys
+    if harmless is None:
+        return []
+    try:
+        values, _ = frontmatter.read(entry.text)
+    except InvalidInput:
+        # Named as a fault of the entry; what cannot be read is not harmless either.
+        return [f"{entry.id}: its front matter cannot be read"]
+    outside = sorted(set(values or {}) - set(harmless))
+    return [f"{entry.id}: {key!r} in the front matter is not known to be harmless" for key in outside]
 
 
 def _faults(entry: Entry, adapter: Adapter) -> list[str]:
@@ -99,6 +116,7 @@ def _faults(entry: Entry, adapter: Adapter) -> list[str]:
         found += _credentials(entry.id, path, content.decode())
     try:
         _check_front_matter(entry, adapter)
+        _check_declared(entry)
     except InvalidInput as error:
         found.append(f"{entry.id}: {error.message}")
     return found
@@ -121,6 +139,34 @@ def _check_front_matter(entry: Entry, adapter: Adapter) -> None:
     if len(description) > adapter.limits.skill_description:
         limit = adapter.limits.skill_description
         raise InvalidInput(f"the description has {len(description)} characters, at most {limit}")
+
+
+def _check_declared(entry: Entry) -> None:
+    """Raises InvalidInput when an entry of the native agent does not say what it is."""
+    if entry.kind == "tool":
+        declared.tool_facts(entry.text)
+    elif entry.kind == "hook":
+        declared.hook_facts(entry.text)
+    elif entry.kind == "agent":
+        declared.agent_facts(entry.text)
+    elif entry.kind == "graph":
+        declared.graph_facts(entry.config["data"])
+
+
+def _missing_agents(candidate: Tree) -> list[str]:
+    """The graphs that name an agent which is not there."""
+    there = {entry.id for entry in candidate.of_kind("agent")}
+    found: list[str] = []
+    for entry in candidate.of_kind("graph"):
+        try:
+            nodes = declared.graph_facts(entry.config["data"]).nodes
+        except InvalidInput:
+            # Said already, as the entry's own fault.
+            continue
+        found += [
+            f"{entry.id}: there is no agent {node.agent!r}" for node in nodes if node.agent and node.agent not in there
+        ]
+    return found
 
 
 def _credentials(owner: str, path: str, text: str) -> list[str]:

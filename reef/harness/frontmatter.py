@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
 
 from reef.errors import InvalidInput
+from reef.text import one_line
+
+_DESCRIPTION = 200
+"""Columns of a description that reef makes."""
 
 
 def split(text: str) -> tuple[str | None, str]:
@@ -45,6 +50,25 @@ def read(text: str) -> tuple[dict[str, Any] | None, str]:
     if len(value) != len(node.value):
         raise InvalidInput("the front matter holds a key twice")
     return {str(key): item for key, item in value.items()}, body
+
+
+def completed(text: str, wanted: Iterable[str], name: str) -> str:
+    """`text` with what its front matter lacks of `wanted`: the name, and a description made of the first line.
+
+    A block that cannot be read stays as it is.
+    """
+    try:
+        values, body = read(text)
+    except InvalidInput:
+        return text
+    given = values or {}
+    first = next((line.lstrip("# ") for line in body.splitlines() if line.strip("# ")), name)
+    facts = {"name": name, "description": one_line(first, _DESCRIPTION)}
+    missing = {key: facts[key] for key in wanted if not given.get(key)}
+    if not missing:
+        return text
+    block = yaml.safe_dump(missing | given | missing, allow_unicode=True, sort_keys=False, width=4096)
+    return f"---\n{block}---\n{body}"
 
 
 def field(values: dict[str, Any] | None, key: str) -> str:

@@ -17,14 +17,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reef.errors import NotFound, Refused
-from reef.harness.adapter import Adapter
+from reef.errors import InvalidInput, NotFound, Refused
+from reef.harness import own_places
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import relative_path
 from reef.ids import scenario_name, utc_now
 from reef.paths import Paths, ensure_private, write_atomic
@@ -99,15 +100,19 @@ def install_tree(
     files: Mapping[str, bytes],
     release_id: str,
     content_id: str,
+    left_out: Sequence[str] = (),
 ) -> Done:
     """Make `files` (what `render` gives) the installed tree of a scenario for one agent, and write the agent's wrapper.
 
-    The new tree is complete beside the old one before it takes its place. Raises InvalidInput for a path that leaves
-    the tree, Refused when the wrapper's place holds a file that is not reef's.
+    `left_out` says in sentences what of the version the agent cannot be given. The new tree is complete beside the old
+    one before it takes its place. Raises InvalidInput for a path that leaves the tree, Refused when the wrapper's place
+    holds a file that is not reef's.
     """
     folder = paths.harness / scenario_name(scenario) / adapter.name
     wanted = {relative_path(path, "the version"): hashlib.sha256(body).hexdigest() for path, body in files.items()}
+    _refuse_twins(wanted)
     wrapper = paths.bin / f"reef-{adapter.name}"
+    own_places.note("installed", adapter, paths)
     with locked(folder):
         script_changed = _write_wrapper(wrapper, adapter, paths)
         last_changed = _write_text(paths.last_install, scenario)
@@ -116,7 +121,7 @@ def install_tree(
             return Done(made, wrapper, script_changed or last_changed)
         if _hashes(made.tree) != wanted:
             _swap(made.tree, files)
-        facts = _facts(made) | {"installed_at": utc_now()}
+        facts = _facts(made) | {"left_out": list(left_out), "installed_at": utc_now()}
         write_atomic(folder / "install.json", json.dumps(facts, indent=2).encode())
     return Done(made, wrapper, True)
 
@@ -190,7 +195,8 @@ def _recorded(folder: Path) -> dict[str, Any] | None:
         return None
     if not isinstance(facts, dict):
         return None
-    facts.pop("installed_at", None)
+    for name in ("installed_at", "left_out"):
+        facts.pop(name, None)
     # One that somebody has edited is no install: the next one puts it right.
     whole = all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items())
     return facts if whole and all(isinstance(hash, str) for hash in facts["files"].values()) else None
@@ -208,6 +214,18 @@ def _hashes(tree: Path) -> dict[str, str]:
             linked = file.is_symlink() or not file.is_file()
             found[path] = "link" if linked else hashlib.sha256(file.read_bytes()).hexdigest()
     return found
+
+
+def _refuse_twins(paths: Iterable[str]) -> None:
+    """Raises InvalidInput for two names that are one where the case of letters is not told apart."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            name = "/".join(parts[:count])
+            other = seen.setdefault(name.casefold(), name)
+            if other != name:
+                raise InvalidInput(f"the version: {name!r} and {other!r} differ only in the case of letters")
 
 
 def _swap(tree: Path, files: Mapping[str, bytes]) -> None:

@@ -12,15 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from reef import fetching
 from reef.errors import Failed
+from reef.harness.installer import Progress
 from reef.paths import Paths, ensure_private
 
-Progress = Callable[[str], None]
 _VERSION_S = 20
 _INSTALL_S = 900
 _PATIENCE = {
@@ -108,6 +108,20 @@ def npm_environment(node: Node, paths: Paths, environ: Mapping[str, str] | None 
     return kept | moved
 
 
+def fetching_environment(environ: Mapping[str, str], paths: Paths) -> dict[str, str]:
+    """The environment of uv and pip: the person's, without reef's own variables."""
+    kept = {name: value for name, value in environ.items() if not name.startswith("REEF_")}
+    # pip asks `rustc --version` to name itself to the registry, and a rustup shim answers by writing into the home.
+    return _trusting(kept) | {"RUSTUP_HOME": str(paths.cache / "rustup")}
+
+
+def pip_of(paths: Paths, environ: Mapping[str, str]) -> list[str]:
+    """The start of a command line that runs pip, one of reef's own where its Python has none."""
+    if _call([sys.executable, "-m", "pip", "--version"], paths, environ).returncode == 0:
+        return [sys.executable, "-m", "pip"]
+    return [str(_pip_venv(paths, environ)), "-m", "pip"]
+
+
 def _trusting(environ: dict[str, str]) -> dict[str, str]:
     """`environ` with the authority that one program was told of told to Node and uv, which read no other's variable."""
     bundle = fetching.certificates(environ)
@@ -174,18 +188,8 @@ def _install(requirement: str, target: Path, paths: Paths, environ: Mapping[str,
     uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
     if uv is not None:
         argv = [uv, "pip", "install", "--quiet", "--python", sys.executable]
-    elif _call([sys.executable, "-m", "pip", "--version"], paths, environ).returncode == 0:
-        argv = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     else:
-        argv = [
-            str(_pip_venv(paths, environ)),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-input",
-        ]
+        argv = [*pip_of(paths, environ), "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     argv += ["--only-binary", ":all:", "--target", str(target), requirement]
     done = _call(argv, paths, environ)
     if done.returncode != 0:
@@ -207,12 +211,10 @@ def _pip_venv(paths: Paths, environ: Mapping[str, str]) -> Path:
 
 
 def _call(argv: list[str], paths: Paths, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    # pip asks `rustc --version` to name itself to the registry, and a rustup shim answers by writing into the home.
-    environment = _trusting(dict(environ)) | {"RUSTUP_HOME": str(paths.cache / "rustup")}
     try:
         return subprocess.run(
             argv,
-            env=environment,
+            env=fetching_environment(environ, paths),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -2,7 +2,9 @@
 
 The script holds no address and no key: it starts this reef's own interpreter, which finds the daemon of this home, has
 it prove itself, and asks it to install. A script that is cut off anywhere does nothing, since its last line is the only
-one that calls anything.
+one that calls anything, and it stands in braces: without the closing one, a shell runs nothing of it.
+
+`--uninstall` takes the install away again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from reef.harness.install import home_variables
 from reef.paths import Paths
 from reef.text import one_line
 
-_USAGE = "python -m reef.harness.script SCENARIO ADAPTER"
+_USAGE = "python -m reef.harness.script SCENARIO ADAPTER [--uninstall]"
+_UNINSTALL = "--uninstall"
 
 
 def install_script(
@@ -41,25 +44,34 @@ reef_install() {{
         exit 1
     fi
 {exported}
-    exec "$python" -P -m reef.harness.script {shlex.quote(scenario)} {shlex.quote(adapter)} </dev/null
+    exec "$python" -P -m reef.harness.script {shlex.quote(scenario)} {shlex.quote(adapter)} "$@" </dev/null
 }}
 
-reef_install "$@"
+{{ reef_install "$@"; }}
 """
 
 
 def main(argv: list[str]) -> int:
-    """Ask the daemon to install and tell what it does. Returns the exit status."""
+    """Ask the daemon to install, or to take it away, and tell what it does. Returns the exit status."""
     try:
-        if len(argv) != 2:
+        if len(argv) < 2:
             raise UsageError("the install needs a scenario and an adapter", _USAGE)
-        done = _install(argv[0], argv[1])
+        scenario, adapter, *more = argv
+        unused = " ".join(word for word in more if word != _UNINSTALL)
+        if unused:
+            told = "everything goes into reef's own folders"
+            sys.stderr.write(f"note: {one_line(unused, 120)} is not used: {told}\n")
+        if _UNINSTALL in more:
+            for place in _remove(scenario, adapter):
+                sys.stdout.write(f"removed {one_line(place, 4096)}\n")
+            return 0
+        done = _install(scenario, adapter)
     except ReefError as error:
         sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
         return error.exit_code
     what = "installed" if done["changed"] else "already installed"
     name, version = one_line(str(done["scenario"])), done["version"]
-    sys.stdout.write(f"{what}: v{version} of scenario {name} for {argv[1]} in {done['path']}\n")
+    sys.stdout.write(f"{what}: v{version} of scenario {name} for {adapter} in {done['path']}\n")
     sys.stdout.write(f"start it with {done['wrapper']}\n")
     return 0
 
@@ -77,6 +89,17 @@ def _install(scenario: str, adapter: str) -> dict[str, object]:
             sys.stderr.write(f"  {one_line(str(line.get('progress', '')), 120)}\n")
             sys.stderr.flush()
     raise Failed("the daemon ended the install without an answer", "reef logs")
+
+
+def _remove(scenario: str, adapter: str) -> list[str]:
+    from reef.client import Client, in_session
+
+    if in_session():
+        raise Refused(
+            "an agent's session cannot remove", f"reef agents remove {adapter} -s {scenario}, outside the agent"
+        )
+    with Client.connect(Paths.from_environ(), start=False) as client:
+        return [str(place) for place in client.remove_harness(scenario, adapter)["removed"]]
 
 
 if __name__ == "__main__":

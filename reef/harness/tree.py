@@ -5,6 +5,10 @@
     harness/commands/<id>.md         agent_command   {"text"}
     harness/extensions/<id>.<ext>    code_extension  {"text", "ext"}
     harness/config/<target>.json     config          {"target", "data"}   (the id is the target)
+    harness/tools/<id>.<ext>         tool            {"text", "ext"}
+    harness/hooks/<id>.<ext>         hook            {"text", "ext"}
+    harness/agents/<id>.md           agent           {"text"}
+    harness/graphs/<id>.json         graph           {"data"}
 
 An id is unique in a tree whatever its kind, and safe as a file name on every system. What an agent reads is made from
 a tree by `reef.harness.adapter.render`; nothing here knows an agent.
@@ -21,15 +25,30 @@ from typing import Any, Literal
 
 from reef.errors import InvalidInput
 
-KINDS = ("rules", "skill", "agent_command", "code_extension", "config")
-"""The kinds of entry that every tree can hold."""
+KINDS = ("rules", "skill", "agent_command", "code_extension", "config", "tool", "hook", "agent", "graph")
+"""The kinds of entry that a tree can hold; which of them an agent is given is its adapter's to say."""
+PROGRAMS = ("code_extension", "tool", "hook")
+"""The kinds whose text is a program, in a file with an extension of its own."""
 RESERVED = "reef-"
 """Start of the ids of the entries that reef ships; no mutation may touch one."""
 PREFIX = "harness/"
 """Where the tree is inside a version's content."""
 MAX_NAME = 64
 
-_FOLDERS = {"rules": "rules", "skill": "skills", "agent_command": "commands", "code_extension": "extensions"}
+_FOLDERS = {
+    "rules": "rules",
+    "skill": "skills",
+    "agent_command": "commands",
+    "code_extension": "extensions",
+    "config": "config",
+    "tool": "tools",
+    "hook": "hooks",
+    "agent": "agents",
+    "graph": "graphs",
+}
+_DATA = ("config", "graph")
+"""The kinds that hold a JSON object instead of a text."""
+_DEFAULT_EXT = {"code_extension": "ts", "tool": "py", "hook": "py"}
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 _EXT = re.compile(r"[a-z0-9]{1,8}\Z")
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))])
@@ -55,30 +74,29 @@ class Entry:
             raise InvalidInput(f"{name}: there is no entry kind {_shown(kind)} (kinds: {', '.join(KINDS)})")
         if not isinstance(config, Mapping):
             raise InvalidInput(f"{name}: the config is not an object")
-        allowed = {"skill": {"text", "files"}, "code_extension": {"text", "ext"}, "config": {"target", "data"}}
-        unknown = set(config) - allowed.get(str(kind), {"text"})
+        unknown = set(config) - _KEYS.get(str(kind), {"text"})
         if unknown:
             raise InvalidInput(f"{name}: a {kind} has no {_shown(sorted(map(str, unknown))[0])}")
+        if kind in PROGRAMS:
+            return cls(name, str(kind), _program(name, config, _DEFAULT_EXT[str(kind)]))
         return cls(name, str(kind), _CHECKS.get(str(kind), _text_only)(name, config))
 
     @property
     def text(self) -> str:
-        """The entry's text; for `config` its data as JSON."""
-        if self.kind == "config":
+        """The entry's text; for `config` and `graph` its data as JSON."""
+        if self.kind in _DATA:
             return _json(self.config["data"])
         return str(self.config["text"])
 
     def to_files(self) -> dict[str, bytes]:
         """The entry as files: path inside a version's content to bytes."""
-        if self.kind == "config":
-            return {f"{PREFIX}config/{self.id}.json": self.text.encode()}
         folder = f"{PREFIX}{_FOLDERS[self.kind]}"
         if self.kind == "skill":
             files = {f"{folder}/{self.id}/SKILL.md": self.text.encode()}
             for path, text in self.config.get("files", {}).items():
                 files[f"{folder}/{self.id}/{path}"] = text.encode()
             return files
-        ext = self.config["ext"] if self.kind == "code_extension" else "md"
+        ext = self.config["ext"] if self.kind in PROGRAMS else "json" if self.kind in _DATA else "md"
         return {f"{folder}/{self.id}.{ext}": self.text.encode()}
 
     def to_json(self) -> dict[str, Any]:
@@ -187,6 +205,15 @@ def entry_id(id: object) -> str:
     return id
 
 
+def entry_of(path: str) -> tuple[str, str] | None:
+    """Kind and id of the entry that a path inside a version's content belongs to; None outside the tree."""
+    folder, _, rest = path.removeprefix(PREFIX).partition("/") if path.startswith(PREFIX) else ("", "", "")
+    kind = next((kind for kind, place in _FOLDERS.items() if place == folder), None)
+    if kind is None or not rest:
+        return None
+    return kind, rest.partition("/")[0] if kind == "skill" else rest.rpartition(".")[0]
+
+
 def relative_path(path: object, owner: str) -> str:
     """Check a path inside an entry's own folder and return it. Raises InvalidInput that names `owner`."""
     parts = path.split("/") if isinstance(path, str) else []
@@ -245,14 +272,14 @@ def _read(files: Mapping[str, bytes]) -> list[Entry]:
 
 def _single(path: str, folder: str, rest: str, text: str) -> Entry:
     name, _, ext = rest.rpartition(".")
-    if folder == "config" and ext == "json":
+    kind = next((kind for kind, place in _FOLDERS.items() if place == folder and kind != "skill"), None)
+    if kind in _DATA and ext == "json":
         try:
             data = json.loads(text)
         except ValueError:
             raise InvalidInput(f"{path} is not JSON") from None
-        return Entry.parse(name, "config", {"target": name, "data": data})
-    kind = next((kind for kind, place in _FOLDERS.items() if place == folder and kind != "skill"), None)
-    if kind == "code_extension":
+        return Entry.parse(name, kind, {"data": data} | ({"target": name} if kind == "config" else {}))
+    if kind in PROGRAMS:
         return Entry.parse(name, kind, {"text": text, "ext": ext})
     if kind is None or ext != "md":
         raise InvalidInput(f"{path} is not a file of a harness tree")
@@ -296,24 +323,29 @@ def _skill(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
     return checked | ({"files": kept} if kept else {})
 
 
-def _extension(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    ext = config.get("ext", "ts")
+def _program(name: str, config: Mapping[str, Any], default: str) -> dict[str, Any]:
+    ext = config.get("ext", default)
     if not isinstance(ext, str) or _EXT.match(ext) is None:
         raise InvalidInput(f"{name}: {_shown(ext)} is not a file extension")
     return {"text": _text(name, config), "ext": ext}
 
 
 def _config(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    target, data = config.get("target", name), config.get("data")
+    target = config.get("target", name)
     if target != name:
         raise InvalidInput(f"{name}: the id of a config entry is its target, which is {_shown(target)}")
+    return {"target": name} | _data(name, config)
+
+
+def _data(name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    data = config.get("data")
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{name}: the data is not an object")
     try:
         plain = json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError):
         raise InvalidInput(f"{name}: the data is not JSON") from None
-    return {"target": name, "data": plain}
+    return {"data": plain}
 
 
 def _json(data: object) -> str:
@@ -324,4 +356,10 @@ def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-_CHECKS = {"skill": _skill, "code_extension": _extension, "config": _config}
+_CHECKS = {"skill": _skill, "config": _config, "graph": _data}
+_KEYS = {
+    "skill": {"text", "files"},
+    "config": {"target", "data"},
+    "graph": {"data"},
+    **{kind: {"text", "ext"} for kind in PROGRAMS},
+}

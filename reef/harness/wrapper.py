@@ -13,23 +13,31 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from reef import needs
 from reef.client import Client, current_scenario
 from reef.discovery import SESSION_VARIABLE
 from reef.errors import Failed, ReefError, Refused, UsageError
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness import own_places
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv
-from reef.harness.home import prepare_home
+from reef.harness.binding import Served, bound_environment, own_arguments
+from reef.harness.confirming import CONFIRM_VARIABLE, Confirming
+from reef.harness.deciding import Deciding
+from reef.harness.home import prepare_alongside, prepare_home
 from reef.harness.install import SET_BY_WRAPPER, Install, installed, locked
-from reef.harness.launch import launch
+from reef.harness.launch import Agent, launch
+from reef.harness.remaining import end_remaining
 from reef.harness.resume import on_terminal, resume_line
-from reef.needs import refuse_unmet
+from reef.harness.said import said_after, say_why
 from reef.paths import Paths
+from reef.provided import provided
 from reef.text import safe
 
 COMMANDS: dict[str, tuple[list[str], str]] = {
@@ -38,9 +46,13 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "wait": (["asks", "watch"], "follow an ask until it is settled: wait NUMBER [--timeout SECONDS]"),
     "update": (["versions", "install"], "install the newest version, or one: update [vN]"),
     "versions": (["versions", "list"], "list the versions"),
+    "try": (["versions", "try"], "run one session with a version: try v3 [ARGUMENTS OF THE AGENT]"),
     "good": (["good"], 'rate the last answer here as good: good ["note"]'),
     "bad": (["bad"], 'rate the last answer here as bad: bad ["note"]'),
     "report": (["report"], "send a report on receipts: report RECEIPT --score 1"),
+    "setup": (["setup"], "what the version needs of this machine: setup [--set NAME=VALUE]"),
+    "page": (["page"], "open the page of a version or of an ask: page v3, page 7"),
+    "doctor": (["doctor"], "look at everything that reef needs"),
 }
 """A word of the wrapper: the `reef` command behind it, and one line of help."""
 
@@ -68,6 +80,8 @@ PROVIDER_VARIABLES = (
 
 Other keys stay: the agent works on the person's project and may need them.
 """
+ALONGSIDE = "--alongside"
+"""First argument: run on top of the person's own configuration."""
 _KEPT = ("REEF_HOME", "REEF_BIN_DIR")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _MODEL_VARIABLE = "REEF_MODEL"
@@ -100,11 +114,14 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
     """Run the agent on the installed tree of `scenario`. Returns its exit status; raises ReefError before it starts."""
     argv = agent_argv(adapter, paths)
     installed(paths, scenario, adapter.name).verify()
+    alongside = arguments[:1] == [ALONGSIDE]
+    if alongside:
+        arguments = arguments[1:]
     if arguments in (["--help"], ["-h"]):
         sys.stdout.write(_words(adapter))
         sys.stdout.flush()
     with Client.connect(paths, told=_say_started) as client:
-        _check_needs(client, scenario, installed(paths, scenario, adapter.name).version)
+        around = _provided(client, adapter, scenario, paths)
         session = _session(client, adapter, scenario, paths)
         try:
             model = _model(client, scenario, adapter)
@@ -112,13 +129,29 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                 # What is checked is what is linked: an install that runs at this moment waits.
                 install = installed(paths, scenario, adapter.name)
                 install.verify()
-                home = prepare_home(install, adapter, client.url, *model)
-            environment = agent_environment(os.environ, adapter, install, home, client.url, session)
+                prepare = prepare_alongside if alongside else prepare_home
+                values = prepare(install, adapter, Served(client.url, *model), Path.cwd())
+            values["token"] = str(session["token"])
+            bound = bound_environment(adapter, values, alongside)
+            kept = adapter.alongside.kept if alongside and adapter.alongside else ()
+            environment = agent_environment(around, adapter, install, bound, client.url, session, kept)
             environment["REEF_WRAPPER"] = str(paths.bin / f"reef-{adapter.name}")
             environment[_MODEL_VARIABLE] = json.dumps(model)
             began = time.time()
-            status = launch([*argv, *arguments], environment)
-            line = resume_line(adapter, home, arguments, began) if status == 0 and on_terminal() else None
+            command = [*argv, *own_arguments(adapter, values, alongside), *arguments]
+            if session.get("opened"):
+                with own_places.noting_start(adapter, paths), said_after(adapter, arguments) as more:
+                    status = _launch_confirming(command, environment | more, adapter, paths, scenario)
+                say_why(client, adapter, scenario, str(session["session"]), status, model[1])
+                _say_ended(adapter, end_remaining(str(session["token"])))
+            else:
+                # An agent that another one started decides through nobody: its wrapper is inside a session itself.
+                status = launch(command, environment)
+            line = (
+                resume_line(adapter, Path(str(values["home"])), arguments, began)
+                if status == 0 and on_terminal()
+                else None
+            )
             if line is not None:
                 sys.stdout.write(safe(line) + "\n")
             return status
@@ -129,11 +162,40 @@ def run_agent(adapter: Adapter, arguments: list[str], paths: Paths, scenario: st
                     client.close_session(session["session"])
 
 
-def _check_needs(client: Client, scenario: str, version: int) -> None:
-    """Raises Refused when the installed version needs a variable or a program that is not there."""
-    for row in client.releases(scenario)["releases"]:
-        if row["version"] == version:
-            refuse_unmet(f"v{version} of scenario {scenario}", row.get("requires") or [])
+def _launch_confirming(
+    command: list[str], environment: dict[str, str], adapter: Adapter, paths: Paths, scenario: str
+) -> int:
+    """Launch the agent with this wrapper's socket at its side, on which it can ask for the person's decision."""
+    agent = Agent()
+    deciding = Deciding(paths, adapter, scenario, agent)
+    agent.ended = deciding.close
+    confirming = Confirming(paths, deciding.decide)
+    try:
+        return launch(command, environment | {CONFIRM_VARIABLE: str(confirming.path)}, agent)
+    finally:
+        deciding.close()
+        confirming.close()
+
+
+def _provided(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> dict[str, str]:
+    """This process's environment with what the person has provided for the installed version.
+
+    Raises Refused when the version needs something that is not there.
+    """
+    version = installed(paths, scenario, adapter.name).version
+    rows = client.releases(scenario)["releases"]
+    wanted = next((row.get("requires") or [] for row in rows if row["version"] == version), [])
+    there = provided(paths, scenario, adapter.name)
+    unmet = there.unmet(wanted, os.environ)
+    needs.refuse(f"v{version} of scenario {scenario}", unmet, scenario, rows, version)
+    return there.environ(os.environ, wanted)
+
+
+def _say_ended(adapter: Adapter, names: list[str]) -> None:
+    """Tell a person who watches what was ended with the agent."""
+    if names and on_terminal():
+        told = ", ".join(sorted(set(names)))
+        sys.stderr.write(safe(f"reef: ended what {adapter.title} left running: {told}") + "\n")
 
 
 def _say_started(parts: list[str]) -> None:
@@ -141,22 +203,30 @@ def _say_started(parts: list[str]) -> None:
 
 
 def agent_environment(
-    environ: Mapping[str, str], adapter: Adapter, install: Install, home: Path, url: str, session: Mapping[str, Any]
+    environ: Mapping[str, str],
+    adapter: Adapter,
+    install: Install,
+    bound: Mapping[str, str],
+    url: str,
+    session: Mapping[str, Any],
+    stays: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The agent's environment: the person's, without any key or address but reef's own."""
+    """The agent's environment: the person's, without any key or address but reef's own, which are in `bound`.
+
+    What a pattern of `stays` names is left, although the adapter removes it.
+    """
     wrapper_set = environ.get(SET_BY_WRAPPER, "").split()
-    removed = (*PROVIDER_VARIABLES, *adapter.run.removed)
     kept = {
         name: value
         for name, value in environ.items()
         if name not in wrapper_set
-        and not any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in removed)
+        and not _matches(name, PROVIDER_VARIABLES)
+        and (_matches(name, stays) or not _matches(name, adapter.run.removed))
         and (not name.startswith("REEF_") or name in _KEPT)
     }
     # A switch that the person set in the shell is theirs.
     switches = {name: value for name, value in adapter.run.environment.items() if name not in kept}
     own = {
-        adapter.home_variable: str(home),
         "REEF_URL": url,
         SESSION_VARIABLE: str(session["token"]),
         "REEF_SESSION_ID": str(session["session"]),
@@ -165,7 +235,14 @@ def agent_environment(
         "REEF_RELEASE": install.release_id,
         "REEF_TREE": str(install.tree),
     }
-    return kept | switches | _straight_to(url, kept) | own
+    if adapter.render.rules:
+        own["REEF_RULES"] = str(install.tree / adapter.render.rules)
+    own |= {f"REEF_SHELL_{name}": kept.get(name, "") for name in adapter.run.shell}
+    return kept | switches | _straight_to(url, kept) | dict(bound) | own
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.upper(), pattern) for pattern in patterns)
 
 
 def _straight_to(url: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -231,8 +308,15 @@ def _size(facts: Mapping[str, Any], *names: str) -> int | None:
 
 def _become_reef(command: list[str], arguments: list[str], adapter: Adapter, scenario: str) -> None:
     """Replace this process by the `reef` command behind a word. Does not return."""
-    extra = ["--adapter", adapter.name] if command == ["versions", "install"] else []
-    argv = [*command, "--scenario", scenario, *extra, *arguments[1:]]
+    rest = arguments[1:]
+    if command == ["versions", "list"] and rest and not rest[0].startswith("-"):
+        command, rest = ["versions", rest[0]], rest[1:]
+    extra = [] if command == ["doctor"] else ["--scenario", scenario]
+    if command in (["versions", "install"], ["versions", "try"], ["setup"]):
+        extra += ["--adapter", adapter.name]
+    if command == ["versions", "try"] and "--" not in rest:
+        rest = [*rest[:1], "--", *rest[1:]]
+    argv = [*command, *extra, *rest]
     os.execv(sys.executable, [sys.executable, "-P", "-m", "reef.cli.app", *argv])
 
 
@@ -245,6 +329,8 @@ def _words(adapter: Adapter) -> str:
 def _help(adapter: Adapter) -> str:
     lines = [f"reef-{adapter.name} runs {adapter.title} on the harness that reef installed.", ""]
     lines += [f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items()]
+    if adapter.alongside is not None:
+        lines += ["", f"reef-{adapter.name} {ALONGSIDE} … runs it on top of your own configuration of {adapter.title}."]
     lines += ["", f"Anything else goes to {adapter.title}: reef-{adapter.name} --help", ""]
     return "\n".join(lines)
 

@@ -153,7 +153,9 @@ class Attempt:
             raise InvalidInput(f"recipe {wanted.name} takes no asks", "reef recipes list")
         engine = home.engine_of(facts.name)
         proposer, why = choose_proposer(home.settings.harness.proposer, engine)
-        await self._note({"proposer": proposer, "policy": wanted.policy})
+        # What an agent proposed is written already.
+        writer = "agent" if self.begun.proposals else proposer
+        await self._note({"proposer": writer, "policy": wanted.policy})
         files = await asyncio.to_thread(home.repository.files, head.release_id, PREFIX)
         same = home.settings.recipe.implementation == facts.recipe
         return {
@@ -163,6 +165,7 @@ class Attempt:
             "config": {**(home.settings.recipe.config if same else {}), **facts.config},
             "adapter": facts.adapter,
             "asks": list(self.begun.asks),
+            "proposals": list(self.begun.proposals),
             "tree": Tree.from_files(files).to_json(),
             "proposer": proposer,
             "proposer_why": why,
@@ -225,7 +228,6 @@ class Attempt:
                 pending=result.pending,
                 requires=result.requires,
                 evaluation=result.evaluation,
-                carry=_others(head),
                 step_fields={**columns, "reason": result.reason},
             )
         )
@@ -237,16 +239,10 @@ class Attempt:
         facts = {"scenario": scenario, "step": number, "candidate": True, "parent": head.release_id}
         files = Tree.from_json(result.tree or []).to_files()
         repository = self._home.repository
-        release = repository.commit(
-            files, facts, head.release_id, f"candidate of step {number}: {result.summary}", _others(head)
-        )
+        summary = f"candidate of step {number}: {result.summary}"
+        release = repository.commit(files, facts, head.release_id, summary, changes=(PREFIX.rstrip("/"),))
         repository.keep_candidate(scenario, number, release)
         return release
-
-
-def _others(head: Version) -> list[str]:
-    """The components that a harness change carries unchanged."""
-    return [str(item["name"]) for item in head.components if item["name"] != PREFIX.rstrip("/")]
 
 
 def _columns(result: Result) -> dict[str, Any]:

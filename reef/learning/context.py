@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reef.harness.adapter import Adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import Tree
 from reef.learning.models import Budget, Models
 from reef.paths import Paths

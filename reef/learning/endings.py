@@ -5,30 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
-from reef.processes import is_alive, start_time
+from reef.processes import family, is_alive, parents, start_time
 
 GRACE_S = 2.0
 _SWEEP_S = 1.0
 """How long a keeper may take to end what its step left."""
 MARKER = "REEF_STEP"
 """Variable that every process of a step inherits."""
-
-
-def family(pid: int) -> list[int]:
-    """`pid` and every process below it, parents first."""
-    children: dict[int, list[int]] = {}
-    for child, parent in _parents():
-        children.setdefault(parent, []).append(child)
-    found = [pid]
-    for member in found:
-        found += children.get(member, [])
-    return found
 
 
 def end_family(pid: int, grace_s: float = GRACE_S) -> None:
@@ -65,7 +53,7 @@ def end_marked(marker: str) -> None:
     wanted = f"{MARKER}={marker}".encode()
     if not sys.platform.startswith("linux"):
         return
-    for pid, _ in _parents():
+    for pid, _ in parents():
         try:
             found = wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
@@ -106,20 +94,3 @@ def _wait_for(members: list[int], seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and any(is_alive(member) for member in members):
         time.sleep(0.02)
-
-
-def _parents() -> list[tuple[int, int]]:
-    """Every process of the machine with its parent."""
-    if not sys.platform.startswith("linux"):
-        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
-        return [(int(fields[0]), int(fields[1])) for row in rows.splitlines() if len(fields := row.split()) == 2]
-    found = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        found.append((int(entry.name), int(fields[1])))
-    return found

@@ -17,11 +17,14 @@ MAX_REPORTS = 1_000
 
 
 def gather(job: Job, wanted: Manifest, reader: Reader) -> Iterator[Input]:
-    """Everything that the recipe's manifest says it learns from, oldest first; the asks of the job come first.
+    """Everything that the recipe's manifest says it learns from, oldest first; the asks and proposals of the job come
+    first.
 
     What an agent reports is no feedback unless the settings say so: it would grade itself.
     """
     yield from job.asks
+    if "proposals" in wanted.inputs:
+        yield from job.proposals
     if "reports" in wanted.inputs:
         yield from _reports(job, reader)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from reef.learning.context import Rejected
-from reef.learning.recipe import AskInput
+from reef.learning.recipe import AskInput, ProposalInput
 
 
 class Job(BaseModel):
@@ -23,6 +23,7 @@ class Job(BaseModel):
     """The recipe's own keys."""
     adapter: str
     asks: list[AskInput]
+    proposals: list[ProposalInput] = []
     tree: list[dict[str, Any]]
     """Entries that are served now, as `Tree.to_json` has them."""
     proposer: str

@@ -15,9 +15,9 @@ from typing import Any
 from reef import events
 from reef.ids import from_blob
 from reef.learning.context import Rejected
-from reef.learning.recipe import AskInput
-from reef.records import rows
-from reef.versions.catalog import consume
+from reef.learning.recipe import AskInput, ProposalInput
+from reef.records import proposals, rows
+from reef.versions.catalog import BROKEN_OFF, consume, free_ask
 
 MAX_REJECTED = 25
 STOPPED = "the daemon stopped"
@@ -30,6 +30,7 @@ class Begun:
     scenario: str
     number: int
     asks: tuple[AskInput, ...]
+    proposals: tuple[ProposalInput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,20 @@ def scenario_facts(conn: sqlite3.Connection, scenario: str) -> ScenarioFacts | N
 
 
 def waiting(conn: sqlite3.Connection) -> list[str]:
-    """The scenarios that have a queued ask."""
-    return [name for (name,) in conn.execute("SELECT DISTINCT scenario FROM asks WHERE state = 'queued'").fetchall()]
+    """The scenarios that have a queued ask or a proposal that waits."""
+    asks = conn.execute("SELECT DISTINCT scenario FROM asks WHERE state = 'queued'").fetchall()
+    return sorted({name for (name,) in asks} | set(proposals.scenarios_waiting(conn)))
 
 
 def begin(conn: sqlite3.Connection, facts: ScenarioFacts) -> Begun | None:
-    """Give the oldest queued ask of the scenario a step, state `running`; None when none is queued."""
+    """Give the oldest queued ask of the scenario a step, else the oldest proposal; None without both."""
     row = conn.execute(
         "SELECT id, number, text, session, release_id, requires_json FROM asks"
         " WHERE scenario = ? AND state = 'queued' ORDER BY number LIMIT 1",
         (facts.name,),
     ).fetchone()
     if row is None:
-        return None
+        return _begin_proposal(conn, facts)
     ask = AskInput(from_blob(row[0]), int(row[1]), row[2], row[3], row[4], tuple(json.loads(row[5] or "[]")))
     number = rows.add_step(conn, facts.name, recipe=facts.recipe, asks=[ask.id], state="running")
     rows.set_ask(conn, ask.id, state="running", step=number)
@@ -72,6 +74,19 @@ def begin(conn: sqlite3.Connection, facts: ScenarioFacts) -> Begun | None:
         conn, events.ASK_CHANGED, facts.name, {"ask": ask.id, "number": ask.number, "step": number}, "running"
     )
     return Begun(facts.name, number, (ask,))
+
+
+def _begin_proposal(conn: sqlite3.Connection, facts: ScenarioFacts) -> Begun | None:
+    row = proposals.oldest_waiting(conn, facts.name)
+    if row is None:
+        return None
+    found = ProposalInput(
+        row["id"], row["number"], row["reason"], tuple(row["mutations"]), row["session"], row["release_id"]
+    )
+    number = rows.add_step(conn, facts.name, recipe=facts.recipe, asks=[], state="running", proposer="agent")
+    proposals.take_proposal(conn, found.id, number)
+    rows.add_event(conn, events.STEP_STARTED, facts.name, {"step": number}, "running")
+    return Begun(facts.name, number, (), (found,))
 
 
 def rejected_before(conn: sqlite3.Connection, scenario: str) -> list[Rejected]:
@@ -109,11 +124,18 @@ def note(conn: sqlite3.Connection, scenario: str, number: int, fields: Mapping[s
 
 
 def settle(
-    conn: sqlite3.Connection, scenario: str, number: int, state: str, reason: str, fields: Mapping[str, Any]
+    conn: sqlite3.Connection,
+    scenario: str,
+    number: int,
+    state: str,
+    reason: str,
+    fields: Mapping[str, Any],
+    again: str | None = None,
 ) -> bool:
     """End a running step and its asks, state and reason alike; nothing when the step was settled before.
 
-    False when its version is `publishing`: then the publisher has to end it.
+    With `again` its asks are queued once more, for this reason. False when the step's version is `publishing`: then the
+    publisher has to end it.
     """
     if _state(conn, scenario, number) != "running":
         return True
@@ -125,7 +147,12 @@ def settle(
     rows.add_event(conn, events.STEP_ENDED, scenario, {"step": number}, state)
     # An ask has no state of its own for a step whose checks could not be made.
     ask_state = "failed" if state == "could_not_evaluate" else state
+    if again is not None:
+        proposals.free_proposals(conn, scenario, number)
     for ask, ask_number in _running_asks(conn, scenario, number):
+        if again is not None:
+            free_ask(conn, rows, scenario, ask, ask_number, again, reason)
+            continue
         rows.set_ask(conn, ask, state=ask_state, reason=reason)
         ids = {"ask": ask, "number": ask_number, "step": number}
         rows.add_event(conn, events.ASK_CHANGED, scenario, ids, ask_state)
@@ -133,13 +160,16 @@ def settle(
 
 
 def settle_broken_off(conn: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Fail every step that an earlier daemon left running, and every ask that waits for a step which has ended.
+    """Fail every step that an earlier daemon left running, and free its asks and those whose step has ended otherwise.
 
-    Steps whose version is still `publishing` are the publisher's. Returns (scenario, step) of those that were failed.
+    An ask is queued again only once: what it asks for may be what ended the daemon. Steps whose version is still
+    `publishing` are the publisher's. Returns (scenario, step) of those that were failed.
     """
     running = conn.execute("SELECT scenario, number FROM steps WHERE state = 'running' ORDER BY sequence").fetchall()
     failed = [
-        (scenario, int(number)) for scenario, number in running if settle(conn, scenario, number, "failed", STOPPED, {})
+        (scenario, int(number))
+        for scenario, number in running
+        if settle(conn, scenario, number, "failed", STOPPED, {}, again=BROKEN_OFF)
     ]
     lost = conn.execute(
         "SELECT asks.id, asks.scenario, asks.number FROM asks WHERE asks.state = 'running' AND NOT EXISTS ("
@@ -147,8 +177,7 @@ def settle_broken_off(conn: sqlite3.Connection) -> list[tuple[str, int]]:
         " AND steps.state = 'running')"
     ).fetchall()
     for id, scenario, number in lost:
-        rows.set_ask(conn, from_blob(id), state="failed", reason=STOPPED)
-        rows.add_event(conn, events.ASK_CHANGED, scenario, {"ask": from_blob(id), "number": number}, "failed")
+        free_ask(conn, rows, scenario, from_blob(id), number, BROKEN_OFF, STOPPED)
     return failed
 
 

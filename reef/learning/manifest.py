@@ -24,7 +24,7 @@ class Manifest(BaseModel):
     """One line."""
     surface: list[Literal["harness", "weights"]] = []
     """What it changes; nothing for a recipe that only records."""
-    inputs: list[Literal["asks", "reports"]] = []
+    inputs: list[Literal["asks", "proposals", "reports"]] = []
     """What it learns from."""
     needs: list[str] = []
     """Extras that must be installed."""

@@ -63,7 +63,20 @@ class ReportInput:
     """`person`, `program` or `agent`."""
 
 
-Input: TypeAlias = AskInput | ReportInput
+@dataclass(frozen=True)
+class ProposalInput:
+    """A change that an agent wrote itself, in a session. It has been admitted once, and is judged like any other."""
+
+    id: str
+    number: int
+    reason: str
+    """Why, in the agent's words: untrusted text."""
+    mutations: Sequence[Mapping[str, Any]]
+    session: str | None = None
+    release_id: str | None = None
+
+
+Input: TypeAlias = AskInput | ReportInput | ProposalInput
 
 
 @dataclass(frozen=True)

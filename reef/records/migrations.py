@@ -18,6 +18,7 @@ from sqlite_utils.migrations import Migrations
 
 from reef.records.schema import SCHEMA_VERSION
 from reef.records.schema_m006 import M006_FORGET, M006_LISTS, M006_SEARCH
+from reef.records.schema_m007 import M007_PINS, M007_PROPOSALS
 from reef.records.views import M006_VIEWS
 
 store = Migrations("reef")
@@ -335,6 +336,15 @@ _M006: tuple[tuple[str, ...], ...] = (
 @store(name="m006_records_found_used_and_forgotten")
 def m006_records_found_used_and_forgotten(db: Database) -> None:
     _run(db, tuple(statement for subject in _M006 for statement in subject), 6)
+
+
+# Each subject's own statements, in the order in which they are run.
+_M007: tuple[tuple[str, ...], ...] = (M007_PINS, M007_PROPOSALS)
+
+
+@store(name="m007_agents_and_versions")
+def m007_agents_and_versions(db: Database) -> None:
+    _run(db, tuple(statement for subject in _M007 for statement in subject), 7)
 
 
 def _run(db: Database, statements: tuple[str, ...], version: int) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reef.errors import Failed, NotFound
-from reef.ids import from_blob, to_blob
-from reef.records import finding, lists, parts, reports, search, session_lists, shapes, talks
+from reef.ids import from_blob, spans, to_blob
+from reef.records import finding, lists, parts, pins, proposals, reports, search, session_lists, shapes, talks
 from reef.records.filters import Filter
 from reef.records.schema import open_readonly, refusal
 
@@ -187,6 +187,12 @@ class Reader:
             raise NotFound(f"there is no ask {id}", "reef asks list")
         return shapes.ask(rows[0])
 
+    def proposals(self, scenario: str | None = None, limit: int = 100) -> list[Row]:
+        """Proposals of agents, newest first."""
+        where, values = _of(scenario, "proposals.scenario")
+        rows = self._all(f"{proposals.SELECT}{where} ORDER BY proposals.sequence DESC LIMIT ?", *values, limit)
+        return [proposals.shape(row) for row in rows]
+
     def steps(self, scenario: str | None = None, limit: int = 1000) -> list[Row]:
         """Steps, newest first, without their episodes and activity."""
         where, values = _of(scenario, "scenario")
@@ -197,7 +203,9 @@ class Reader:
         """One step with its episodes and activity. Raises NotFound."""
         rows = self._all(f"{shapes.SELECT_STEPS} WHERE scenario = ? AND number = ?", scenario, number)
         if not rows:
-            raise NotFound(f"scenario {scenario!r} has no step {number}", "reef steps list")
+            there = self._all("SELECT number FROM steps WHERE scenario = ?", scenario)
+            known = spans("", (row[0] for row in there)) or "none yet"
+            raise NotFound(f"scenario {scenario!r} has no step {number} (steps: {known})", "reef steps list")
         found = shapes.step(rows[0])
         condition = "WHERE scenario = ? AND step = ? ORDER BY sequence"
         found["episodes"] = [
@@ -216,11 +224,16 @@ class Reader:
             for row in self._all(f"{shapes.SELECT_VERSIONS}{where} ORDER BY versions.sequence DESC", *values)
         ]
 
+    def pins(self, scenario: str | None = None) -> list[Row]:
+        """The versions that stay installed, as `pins.pins` gives them."""
+        return self.query(lambda conn: pins.pins(conn, scenario))
+
     def version(self, scenario: str, number: int) -> Row:
         """One version. Raises NotFound."""
         rows = self._all(f"{shapes.SELECT_VERSIONS} WHERE scenario = ? AND number = ?", scenario, number)
         if not rows:
-            raise NotFound(f"scenario {scenario!r} has no version v{number}", "reef versions list")
+            there = spans("v", (row["version"] for row in self.versions(scenario))) or "none yet"
+            raise NotFound(f"scenario {scenario!r} has no version v{number} (versions: {there})", "reef versions list")
         return shapes.version(rows[0])
 
     def events(self, after: int = 0, limit: int = 500) -> list[Row]:
@@ -235,9 +248,9 @@ class Reader:
     def counts(self) -> Row:
         """What `/reef/status` shows: `{"records": {count, bytes, last_at, open}, "scenarios": [...]}`.
 
-        `bytes` is what the store takes on disk. A scenario's row: `name, recipe, adapter, head, pending, records,
-        reports, agent_reports, asks_open, running_step`; a report that was taken back is counted in neither, and what
-        an agent reported not in `reports`.
+        `bytes` is what the store takes on disk. A scenario's row: `name, recipe, adapter, head, pending, pinned,
+        records, reports, agent_reports, asks_open, running_step`; a report that was taken back is counted in neither,
+        and what an agent reported not in `reports`.
         """
         with self._lock:
             last = self._all("SELECT started_at FROM records ORDER BY sequence DESC LIMIT 1")
@@ -254,6 +267,9 @@ class Reader:
                 "SELECT scenario, number FROM versions WHERE state = 'pending' ORDER BY number"
             ):
                 waiting.setdefault(name, []).append(number)
+            kept: dict[str, list[Row]] = {}
+            for pin in self.pins():
+                kept.setdefault(pin["scenario"], []).append({"adapter": pin["adapter"], "version": pin["version"]})
             scenarios = [
                 {
                     "name": row["name"],
@@ -261,6 +277,7 @@ class Reader:
                     "adapter": row["adapter"],
                     "head": row["version"],
                     "pending": waiting.get(row["name"], []),
+                    "pinned": kept.get(row["name"], []),
                     "records": calls.get(row["name"], 0),
                     "reports": told.get((row["name"], 0), 0),
                     "agent_reports": told.get((row["name"], 1), 0),

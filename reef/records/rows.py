@@ -16,6 +16,7 @@ import orjson
 from reef import events
 from reef.errors import Conflict, NotFound
 from reef.ids import new_id, to_blob, utc_now
+from reef.records.proposals import free_proposals as free_proposals
 from reef.records.redact import kept, kept_json, kept_json_text
 
 FINAL_STEP_STATES = frozenset(

@@ -19,7 +19,7 @@ from reef.errors import Failed, NotFound, Unavailable
 APPLICATION_ID = 0x72656566
 """`reef` in ASCII: what `file` and SQLite show for the store."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """How many migrations this reef knows; a store says in `user_version` how many it has."""
 
 LOCK_TIMEOUT_S = 60.0

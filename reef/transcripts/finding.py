@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from reef.transcripts import claude, codex, opencode, pi
+from reef.transcripts import claude, codex, database, hermes, native, opencode, pi
 from reef.transcripts.call import Call, Reading, parsed
 
 RECORDS = "records"
@@ -18,6 +17,8 @@ READERS: dict[str, Callable[[Path, Reading], Iterator[Call]]] = {
     claude.AGENT: claude.calls,
     codex.AGENT: codex.calls,
     opencode.AGENT: opencode.calls,
+    native.AGENT: native.calls,
+    hermes.AGENT: hermes.calls,
 }
 _ENDINGS = (".jsonl", ".json", ".db", ".sqlite")
 _LINES = 50
@@ -49,11 +50,10 @@ def find(place: Path) -> Iterator[Found]:
 
 def kind_of(path: Path) -> str | None:
     """What a file holds: `records`, or the sessions of an agent; None for anything else."""
+    if database.is_database(path):
+        there = database.tables(path)
+        return next((reader.AGENT for reader in (opencode, hermes) if there >= reader.TABLES), None)
     with path.open("rb") as source:
-        start = source.read(len(opencode.SQLITE))
-        if start == opencode.SQLITE:
-            return opencode.AGENT if _is_opencode(path) else None
-        source.seek(0)
         beginning = list(islice(iter(lambda: source.readline(_LINE_BYTES), b""), _LINES))
     for line in beginning:
         found = parsed(line)
@@ -61,6 +61,8 @@ def kind_of(path: Path) -> str | None:
             continue
         if "agent_record_id" in found:
             return RECORDS
+        if native.is_native(found):
+            return native.AGENT
         if found.get("type") == "session" and "id" in found and "cwd" in found:
             return pi.AGENT
         if found.get("type") == "session_meta" and isinstance(found.get("payload"), dict):
@@ -68,12 +70,5 @@ def kind_of(path: Path) -> str | None:
         if isinstance(found.get("sessionId"), str) and "uuid" in found:
             return claude.AGENT
     joined = b"".join(beginning)
-    exported = start[:1] == b"{" and b'"info"' in joined and b'"messages"' in path.read_bytes()
+    exported = joined[:1] == b"{" and b'"info"' in joined and b'"messages"' in path.read_bytes()
     return opencode.AGENT if exported else None
-
-
-def _is_opencode(path: Path) -> bool:
-    try:
-        return opencode.is_store(path)
-    except sqlite3.DatabaseError:
-        return False

@@ -1,17 +1,13 @@
 """OpenCode: its database `opencode.db`, or what `opencode export SESSION` prints. A call is an assistant's message.
 
-What it does not hold: the system prompt and the tools. The database is copied before it is opened, because SQLite
-writes beside a database even when it only reads. Written as chat, whichever API answered.
+What it does not hold: the system prompt and the tools. Written as chat, whichever API answered.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 from reef.errors import InvalidInput
@@ -27,17 +23,17 @@ from reef.transcripts.call import (
     of_milliseconds,
     parsed,
 )
+from reef.transcripts.database import is_database, opened
 
 AGENT = "opencode"
 LACKS = ("system prompt", "tools")
-SQLITE = b"SQLite format 3\0"
+TABLES = frozenset({"session", "message", "part"})
+"""Those by which its database is told."""
 
 
 def calls(path: Path, reading: Reading) -> Iterator[Call]:
     """Every model call of a database or of an exported session, session by session."""
-    with path.open("rb") as source:
-        is_database = source.read(len(SQLITE)) == SQLITE
-    if is_database:
+    if is_database(path):
         yield from _of_database(path, reading)
         return
     found = parsed(path.read_bytes())
@@ -47,15 +43,8 @@ def calls(path: Path, reading: Reading) -> Iterator[Call]:
     yield from _of_session(found.get("info") or {}, messages, reading)
 
 
-def is_store(path: Path) -> bool:
-    """Whether a SQLite file is OpenCode's."""
-    with _opened(path) as connection:
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return {"session", "message", "part"} <= tables
-
-
 def _of_database(path: Path, reading: Reading) -> Iterator[Call]:
-    with _opened(path) as connection:
+    with opened(path) as connection:
         columns = {row[1] for row in connection.execute("PRAGMA table_info(session)")}
         wanted = [name for name in ("id", "directory", "title", "parent_id") if name in columns]
         sessions = connection.execute(f"SELECT {', '.join(wanted)} FROM session ORDER BY id").fetchall()
@@ -81,18 +70,6 @@ def _messages(connection: sqlite3.Connection, session: str, reading: Reading) ->
         else:
             found.append((info | {"id": id}, parts.get(id, [])))
     return found
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a database, open; gone again afterwards."""
-    with tempfile.TemporaryDirectory(prefix="reef-") as folder:
-        copy = Path(folder) / "opencode.db"
-        for ending in ("", "-wal"):
-            if (source := path.with_name(path.name + ending)).is_file():
-                shutil.copyfile(source, copy.with_name(copy.name + ending))
-        with closing(sqlite3.connect(copy)) as connection:
-            yield connection
 
 
 def _of_session(info: Json, messages: list[tuple[Json, list[Json]]], reading: Reading) -> Iterator[Call]:

@@ -71,6 +71,17 @@ ACTIONS: tuple[Action, ...] = (
         "rollback", ("R",), "roll back", "go back to a version that was served", "version", frozenset({"versions"}), 12
     ),
     Action("diff", ("d",), "diff with …", "compare with another version", "version", frozenset({"versions"}), 13),
+    Action(
+        "try_version",
+        ("t",),
+        "try once",
+        "one session with the version; what is installed stays",
+        "version",
+        frozenset({"versions"}),
+        14,
+    ),
+    Action("pin", ("P",), "pin", "keep the version installed, or let go of it", "version", frozenset({"versions"}), 15),
+    Action("bisect", ("b",), "bisect", "find the version that broke things", "version", frozenset({"versions"}), 16),
     Action("copy", ("y",), "copy", "copy the id, or the part under the cursor", "any", LISTS, 40),
     Action("copy_json", ("Y",), "", "copy all of it as JSON", "any", LISTS),
     Action("export", ("e",), "", "export: write all of it to a file", "any", LISTS),

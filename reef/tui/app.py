@@ -390,5 +390,7 @@ class ReefApp(App[int]):
 
 
 def run(scenario: str | None = None) -> int:
-    """Open the full-screen view and return its exit status when the person leaves it."""
-    return ReefApp(scenario=scenario).run() or 0
+    """Open the full-screen view and return its exit status when the person leaves it, 1 when it broke."""
+    app = ReefApp(scenario=scenario)
+    # What a person leaves with comes first; an app that broke has none and a return code of its own.
+    return app.run() or app.return_code or 0

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from reef import events
 from reef.errors import NotFound
-from reef.ids import from_blob, to_blob, utc_now, version_number
+from reef.ids import from_blob, spans, to_blob, utc_now, version_number
 
 REQUEUED = "publishing lost a race, so the ask was queued again"
+BROKEN_OFF = "the daemon ended in the middle of its step, so the ask was queued again"
 
 
 class Rows(Protocol):
@@ -25,6 +26,8 @@ class Rows(Protocol):
     def update_step(self, conn: sqlite3.Connection, scenario: str, number: int, **fields: Any) -> Any: ...
 
     def set_ask(self, conn: sqlite3.Connection, id: str, **fields: Any) -> Any: ...
+
+    def free_proposals(self, conn: sqlite3.Connection, scenario: str, step: int) -> Any: ...
 
     def add_event(
         self, conn: sqlite3.Connection, kind: str, scenario: str | None, ids: dict[str, Any], state: str | None
@@ -94,8 +97,34 @@ def find(conn: sqlite3.Connection, scenario: str, name: str | int) -> Version:
     else:
         found = version(conn, scenario, number=version_number(text))
     if found is None:
-        raise NotFound(f"scenario {scenario!r} has no version {text}", f"reef versions list --scenario {scenario}")
+        rows = conn.execute("SELECT number FROM versions WHERE scenario = ?", (scenario,)).fetchall()
+        there = spans("v", (number for (number,) in rows)) or "none yet"
+        shown = text[:12] if len(text) == 40 else f"v{version_number(text)}"
+        raise NotFound(
+            f"scenario {scenario!r} has no version {shown} (versions: {there})",
+            f"reef versions list --scenario {scenario}",
+        )
     return found
+
+
+def bases(conn: sqlite3.Connection, scenario: str) -> list[Version]:
+    """The published versions that brought what reef ships: the base and every upgrade, oldest first."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS} FROM versions WHERE scenario = ? AND state = 'published'"
+        " AND operation IN ('base', 'upgrade') ORDER BY number",
+        (scenario,),
+    ).fetchall()
+    return [_version(row) for row in rows]
+
+
+def only_upgraded(conn: sqlite3.Connection, head: Version, since: str | None) -> bool:
+    """Whether nothing but upgrades of what reef ships was published after the release `since`, up to `head`."""
+    at: Version | None = head
+    while at is not None and at.release_id != since:
+        if at.operation != "upgrade" or at.parent is None:
+            return False
+        at = _one(conn, "scenario = ? AND release_id = ?", at.scenario, at.parent)
+    return at is not None
 
 
 def unfinished(conn: sqlite3.Connection) -> list[Version]:
@@ -153,7 +182,7 @@ def settle_version(conn: sqlite3.Connection, rows: Rows, row: Version, state: st
         now = utc_now()
         rows.update_step(conn, scenario=row.scenario, number=row.step, state=state, ended_at=now)
         rows.add_event(conn, events.STEP_ENDED, row.scenario, {"step": row.step, "version": row.number}, state)
-        for ask, number, _ in _asks(conn, row):
+        for ask, number in _asks(conn, row):
             rows.set_ask(conn, ask, state=state, settled_at=now)
             rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
     found = version(conn, row.scenario, number=row.number)
@@ -172,13 +201,22 @@ def mark_conflict(conn: sqlite3.Connection, rows: Rows, row: Version, reason: st
     conn.execute(
         "UPDATE reports SET consumed_by = NULL WHERE scenario = ? AND consumed_by = ?", (row.scenario, row.step)
     )
-    for ask, number, before in _asks(conn, row):
-        state = "failed" if before == REQUEUED else "queued"
-        if state == "queued":
-            rows.set_ask(conn, ask, state=state, step=None, reason=REQUEUED)
-        else:
-            rows.set_ask(conn, ask, state=state, settled_at=now, reason=reason)
-        rows.add_event(conn, events.ASK_CHANGED, row.scenario, {"ask": ask, "number": number}, state)
+    rows.free_proposals(conn, row.scenario, row.step)
+    for ask, number in _asks(conn, row):
+        free_ask(conn, rows, row.scenario, ask, number, REQUEUED, reason)
+
+
+def free_ask(
+    conn: sqlite3.Connection, rows: Rows, scenario: str, ask: str, number: int, again: str, reason: str
+) -> None:
+    """Queue a running ask once more, with the reason `again`; one that has been queued again before is failed."""
+    found = conn.execute("SELECT reason FROM asks WHERE id = ?", (to_blob(ask),)).fetchone()
+    state = "failed" if found is not None and found[0] in (REQUEUED, BROKEN_OFF) else "queued"
+    if state == "queued":
+        rows.set_ask(conn, ask, state=state, step=None, reason=again)
+    else:
+        rows.set_ask(conn, ask, state=state, settled_at=utc_now(), reason=reason)
+    rows.add_event(conn, events.ASK_CHANGED, scenario, {"ask": ask, "number": number}, state)
 
 
 def consume(conn: sqlite3.Connection, scenario: str, step: int, inputs: Sequence[str]) -> None:
@@ -189,12 +227,12 @@ def consume(conn: sqlite3.Connection, scenario: str, step: int, inputs: Sequence
     )
 
 
-def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int, str | None]]:
+def _asks(conn: sqlite3.Connection, row: Version) -> list[tuple[str, int]]:
     found = conn.execute(
-        "SELECT id, number, reason FROM asks WHERE scenario = ? AND step = ? AND state = 'running' ORDER BY number",
+        "SELECT id, number FROM asks WHERE scenario = ? AND step = ? AND state = 'running' ORDER BY number",
         (row.scenario, row.step),
     ).fetchall()
-    return [(from_blob(ask), int(number), reason) for ask, number, reason in found]
+    return [(from_blob(ask), int(number)) for ask, number in found]
 
 
 def _pending_with(conn: sqlite3.Connection, row: Version) -> list[int]:

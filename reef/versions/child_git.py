@@ -44,6 +44,8 @@ def environment(repository: Path) -> dict[str, str]:
         "maintenance.auto": "false",
         "core.attributesFile": os.devnull,
         "init.templateDir": "",
+        # A branch must be on the disk before the catalog says that it moved; by itself git leaves that to the system.
+        "core.fsync": "all",
     }
     found = {
         # A git that is older than the next two variables looks for the user's files in these folders.
@@ -85,7 +87,7 @@ class ChildGit:
     """Runs git on one bare repository."""
 
     def __init__(self, repository: Path, timeout_s: float = 30) -> None:
-        self._path = repository
+        self.path = repository
         self._timeout_s = timeout_s
         self._git = _wrapper()(str(repository) if repository.is_dir() else None)
 
@@ -96,11 +98,11 @@ class ChildGit:
     def run_bytes(self, *arguments: str, inside: bool = True) -> bytes:
         """Standard output of `git ARGUMENTS` byte for byte; raises GitFailed."""
         git = str(self._git.GIT_PYTHON_GIT_EXECUTABLE)
-        own = environment(self._path)
+        own = environment(self.path)
         # GitPython hands every variable of this process on, and it cannot take one away.
         strays = [name for name in os.environ if name.startswith("GIT_") and name not in own]
         clean = ["env", *(part for name in strays for part in ("-u", name))] if strays else []
-        place = [f"--git-dir={self._path}"] if inside else []
+        place = [f"--git-dir={self.path}"] if inside else []
         process: Any = self._git.execute([*clean, git, *place, *arguments], as_process=True, env=own)
         try:
             out, err = process.proc.communicate(timeout=self._timeout_s)

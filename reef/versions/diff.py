@@ -1,12 +1,13 @@
-"""What differs between two releases, file by file, as unified text."""
+"""What differs between two releases, file by file: as unified text, and word by word."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from reef import worddiff
 from reef.versions.repository import Repository
 
 MAX_TEXT = 512 * 1024
@@ -22,9 +23,10 @@ class FileDiff:
     hunks: str
     """Unified diff text with the headers `--- a/…` and `+++ b/…`; one sentence for what is not text."""
 
-    def to_json(self) -> dict[str, str]:
-        """`{"path", "status", "hunks"}`."""
-        return {"path": self.path, "status": self.status, "hunks": self.hunks}
+    def to_json(self) -> dict[str, Any]:
+        """`{"path", "status", "hunks", "lines"}`; `lines` is what `worddiff.lines` makes of the hunks."""
+        found = {"path": self.path, "status": self.status, "hunks": self.hunks}
+        return {**found, "lines": worddiff.lines(self.hunks)}
 
 
 def compare(repository: Repository, before: str, after: str) -> list[FileDiff]:

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from reef.errors import NotFound
@@ -18,6 +18,8 @@ PATTERNS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.ckpt")
 ATTRIBUTES = "".join(f"{pattern} filter=lfs diff=lfs merge=lfs -text\n" for pattern in PATTERNS).encode()
 """What `.gitattributes` of every version holds."""
 
+_NEW = ".new-"
+_PIECE = 1024 * 1024
 _OID = re.compile(r"[0-9a-f]{64}\Z")
 _POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]+)\n\Z")
 
@@ -27,19 +29,39 @@ def is_large(path: str) -> bool:
     return path.endswith(tuple(pattern[1:] for pattern in PATTERNS))
 
 
-def store(repository: Path, content: bytes) -> bytes:
-    """Keep `content` under its hash in `lfs/objects`; returns the pointer file for git."""
-    oid = hashlib.sha256(content).hexdigest()
-    target = _place(repository, oid)
-    if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+def store(repository: Path, content: bytes | Path) -> bytes:
+    """Keep `content` under its hash in `lfs/objects`; returns the pointer file for git.
+
+    A file on disk is read once, in pieces: a checkpoint need not fit into memory.
+    """
+    folder = repository / "lfs" / "objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    # Beside its place and not in it: what it is called is known only when it has been read.
+    handle, name = tempfile.mkstemp(dir=folder, prefix=_NEW)
+    new = Path(name)
+    try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            for piece in _pieces(content):
+                digest.update(piece)
+                size += file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(target)
-    return _pointer(oid, len(content))
+        target = _place(repository, digest.hexdigest())
+        if not target.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            new.replace(target)
+            for parent in (target.parent, target.parent.parent, folder):
+                sync(parent)
+    finally:
+        new.unlink(missing_ok=True)
+    return _pointer(digest.hexdigest(), size)
+
+
+def drop_broken_off(repository: Path) -> None:
+    """Remove what a killed process left of files that it was storing."""
+    for file in (repository / "lfs" / "objects").glob(f"{_NEW}*"):
+        file.unlink(missing_ok=True)
 
 
 def drop_unnamed(repository: Path, is_there: Callable[[bytes], bool]) -> None:
@@ -58,6 +80,24 @@ def locate(repository: Path, pointer: bytes) -> Path:
     if not target.is_file():
         raise NotFound(f"the large file {match.group(1).decode()[:12]}… is no longer on this disk")
     return target
+
+
+def sync(path: Path) -> None:
+    """Bring a file's content, or a folder's names, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _pieces(content: bytes | Path) -> Iterator[bytes]:
+    if isinstance(content, bytes):
+        yield content
+        return
+    with content.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield piece
 
 
 def _pointer(oid: str, size: int) -> bytes:

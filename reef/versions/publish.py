@@ -14,6 +14,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from reef.errors import Conflict, InvalidInput, NotFound, ReefError
@@ -42,8 +43,8 @@ class Proposal:
     """A candidate that the decision let through."""
 
     scenario: str
-    files: Mapping[str, bytes]
-    """The whole content, path to bytes, except for carried components."""
+    files: Mapping[str, bytes | Path]
+    """The whole content of the components that changed: path to bytes, or to a large file on disk."""
     parent: str | None
     """Release that it was made from; publishing fails with Conflict when the head is another."""
     summary: str
@@ -53,9 +54,11 @@ class Proposal:
     requires: Sequence[Mapping[str, Any]] = ()
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     """`{"policy", "groups": [...]}` as the step row has it."""
-    carry: Sequence[str] = ()
-    """Top-level folders taken from `parent` by tree id."""
+    changes: Sequence[str] = ("harness",)
+    """The components (top-level folders) that the step made. Every other one of `parent` is carried by its tree id."""
     operation: str = "training"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """More facts for the commit."""
     step_fields: Mapping[str, Any] = field(default_factory=dict)
     """More columns of the step row (`consumed_json`, …), written with the version row."""
 
@@ -73,12 +76,13 @@ class Publisher:
     async def create_base(
         self, scenario: str, files: Mapping[str, bytes], summary: str = "the base of this scenario"
     ) -> Version:
-        """Publish v1. Idempotent: an existing v1 is returned, a broken-off one finished."""
+        """Publish v1. Idempotent: an existing v1 is returned, one that was broken off or refused is finished."""
         async with self._turn(scenario):
             known = await self._writer.write(lambda conn: catalog.version(conn, scenario, number=1))
             if known is not None:
-                return await self._finish(known) if known.state == "publishing" else known
-            return await self._publish(Proposal(scenario, files, None, summary, operation="base"))
+                # A base that a held lock refused is marked, and there is no other version that could be served.
+                return known if known.state == "published" else await self._finish(known)
+            return await self._publish(Proposal(scenario, dict(files), None, summary, operation="base"))
 
     async def publish(self, proposal: Proposal) -> Version:
         """Publish a candidate, or keep it as `pending`. Raises Conflict when the head is not its parent any more."""
@@ -107,8 +111,8 @@ class Publisher:
     async def promote(self, scenario: str, target: str | int, expected_head: str | int | None = None) -> Version:
         """Publish the content of a pending version as a new version, with the person's yes.
 
-        Raises Conflict also when the head has moved on since the pending version was made and `expected_head` does
-        not say that the person knows.
+        Raises Conflict also when the head has moved on since the pending version was made, not only by an upgrade of
+        what reef ships, and `expected_head` does not say that the person knows.
         """
         async with self._turn(scenario):
             head, wanted = await self._choose(scenario, target, expected_head)
@@ -117,7 +121,8 @@ class Publisher:
                     f"v{wanted.number} of {scenario!r} is not pending, and only a pending version is promoted",
                     f"reef versions rollback v{wanted.number} --scenario {scenario}",
                 )
-            if wanted.parent != head.release_id and expected_head is None:
+            is_late = not await self._writer.write(lambda conn: catalog.only_upgraded(conn, head, wanted.parent))
+            if is_late and expected_head is None:
                 raise Conflict(
                     f"v{wanted.number} was made from an older version, and v{head.number} is served now",
                     f"reef versions diff v{head.number} v{wanted.number} --scenario {scenario}",
@@ -229,11 +234,12 @@ class Publisher:
             "requires": list(proposal.requires),
             "evaluation": _digest(proposal.evaluation),
             "created_at": utc_now(),
+            **proposal.facts,
         }
 
         def make() -> tuple[str, str, dict[str, str]]:
             release = self._repository.commit(
-                proposal.files, facts, proposal.parent, f"v{number}: {proposal.summary}", proposal.carry
+                proposal.files, facts, proposal.parent, f"v{number}: {proposal.summary}", proposal.changes
             )
             return release, self._repository.content_id(release), self._repository.components(release)
 

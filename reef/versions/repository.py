@@ -74,27 +74,31 @@ class Repository:
                 self._git.run("config", "gc.pruneExpire", "never")
             ensure_private(self.path)
             locks.clear(self.path, (), self._lock_wait_s, self._say)
+            large.drop_broken_off(self.path)
 
     # Content
 
     def commit(
         self,
-        files: Mapping[str, bytes],
+        files: Mapping[str, bytes | Path],
         facts: Mapping[str, Any],
         parent: str | None = None,
         summary: str = "",
-        carry: Sequence[str] = (),
+        changes: Sequence[str] | None = None,
     ) -> str:
         """Store one version's content and facts; returns the release id. No ref moves.
 
-        `files` maps paths (`harness/rules/tests.md`) to bytes. `carry` names top-level folders that did not change and
-        are taken from `parent` by their tree id. Raises InvalidInput for a path that cannot stand in a version.
+        `files` maps paths (`harness/rules/tests.md`) to bytes, or to a file whose content is streamed in. `changes`
+        names the top-level folders that `files` holds whole; all others are taken from `parent` by their tree id, so
+        nothing of them is read. None, or no parent: `files` is everything. Raises InvalidInput for a path that cannot
+        stand in a version.
         """
         written: list[bytes] = []
         with self._guard:
-            nested = tree_objects.nest(
-                {path: large.store(self.path, body) if large.is_large(path) else body for path, body in files.items()}
-            )
+            nested = tree_objects.nest({path: self._kept(path, body) for path, body in files.items()})
+            if parent is not None and changes is not None and not nested.keys() <= set(changes):
+                strange = ", ".join(sorted(nested.keys() - set(changes)))
+                raise Failed(f"a version that changes {', '.join(changes)} holds files of {strange}", "reef logs")
             nested[ATTRIBUTES] = large.ATTRIBUTES
             entries: list[tree_objects.Entry] = []
 
@@ -102,11 +106,9 @@ class Repository:
                 written.append(self._store(kind, data))
                 return written[-1]
 
-            if carry:
-                if parent is None:
-                    raise Failed("a component is carried from a parent, and there is none")
-                before = {name: (sha, mode) for sha, mode, name in self._root(parent)}
-                entries += [(*before[name], name) for name in carry if name in before and name not in nested]
+            if changes is not None and parent is not None:
+                others = {ATTRIBUTES, *changes}
+                entries += [entry for entry in self._root(parent) if entry[2] not in others]
             for name, value in nested.items():
                 if isinstance(value, dict):
                     entries.append((tree_objects.write(value, store), TREE_MODE, name))
@@ -152,6 +154,8 @@ class Repository:
             for sha, mode, name in tree_objects.read_entries(self._read(tree, b"tree")):
                 if mode == TREE_MODE:
                     walk(sha.hex(), f"{prefix}{name}/")
+                elif mode not in tree_objects.FILE_MODES:
+                    raise VersionsDamaged(f"{prefix}{name} of {_short(release_id)} is a link, which no version holds")
                 elif prefix or name != ATTRIBUTES:
                     found[prefix + name] = sha.hex()
 
@@ -274,6 +278,12 @@ class Repository:
 
     # Objects
 
+    def _kept(self, path: str, content: bytes | Path) -> bytes:
+        """What git holds of a file: its bytes, or the pointer to a large one."""
+        if large.is_large(path):
+            return large.store(self.path, content)
+        return content if isinstance(content, bytes) else content.read_bytes()
+
     def _seal(
         self, tree: bytes, facts: Mapping[str, Any], parent: str | None, summary: str, written: list[bytes]
     ) -> str:
@@ -307,10 +317,10 @@ class Repository:
         folders: set[Path] = set()
         for sha in set(objects):
             path = self._loose(sha.hex())
-            _fsync(path)
+            large.sync(path)
             folders.add(path.parent)
         for folder in folders:
-            _fsync(folder)
+            large.sync(folder)
 
     def _loose(self, sha: str) -> Path:
         return self.path / "objects" / sha[:2] / sha[2:]
@@ -382,11 +392,3 @@ def _branch(scenario: str) -> str:
 
 def _short(release_id: str | None) -> str:
     return release_id[:12] if release_id else "nothing"
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

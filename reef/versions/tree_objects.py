@@ -9,6 +9,7 @@ from typing import TypeAlias
 from reef.errors import InvalidInput
 
 FILE_MODE = 0o100644
+FILE_MODES = (FILE_MODE, 0o100755)
 TREE_MODE = 0o040000
 ATTRIBUTES = ".gitattributes"
 

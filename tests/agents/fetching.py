@@ -1,60 +1,23 @@
-"""The agents' own programs, fetched once with a network: each pinned, every package by the hash in its lock file.
-
-pi comes by its adapter. The others have their lock files here until an adapter brings them.
-"""
+"""The agents' own programs, fetched once with a network: each pinned, every package by the hash in its lock file."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Iterable
-from pathlib import Path
 
-from reef.harness import node
 from reef.harness.adapter import load_adapter
 from reef.harness.agents import agent_argv, install_agent
 from reef.paths import Paths
 
-LOCKS = Path(__file__).parent / "locks"
-PROGRAMS = {
-    "claude": "node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs",
-    "codex": "node_modules/@openai/codex/bin/codex.js",
-    "opencode": "node_modules/opencode-*/bin/opencode",
-}
-"""What is started, relative to the install folder."""
+AGENTS = ("pi", "claude", "codex", "opencode")
 
 
-def fetch(names: Iterable[str], paths: Paths) -> dict[str, list[str]]:
+def fetch(paths: Paths) -> dict[str, list[str]]:
     """Install what is not there. Returns the start of a command line for each agent."""
-    adapter = load_adapter("pi", paths)
-    install_agent(adapter, paths, lambda line: None)
-    assert adapter.install is not None
-    runtime = node.ensure(adapter.install.node, adapter.install.node_wheel, paths, lambda line: None)
-    found = {"pi": agent_argv(adapter, paths)}
-    for name in names:
-        folder = paths.agents / name
-        if name not in found:
-            program = _program(name, folder, runtime, paths)
-            script = program.suffix in (".js", ".cjs")
-            found[name] = [str(runtime.program), str(program)] if script else [str(program)]
+    found: dict[str, list[str]] = {}
+    for name in AGENTS:
+        adapter = load_adapter(name, paths)
+        install_agent(adapter, paths, lambda line: None)
+        found[name] = agent_argv(adapter, paths)
     # What npm keeps of the packages is a third as large as what it made of them, and of no use to another run.
     shutil.rmtree(paths.cache, ignore_errors=True)
     return found
-
-
-def _program(name: str, folder: Path, runtime: node.Node, paths: Paths) -> Path:
-    lock = LOCKS / name / "package-lock.json"
-    installed = folder / "package-lock.json"
-    if not installed.is_file() or installed.read_bytes() != lock.read_bytes():
-        fresh = folder.with_name(f".{name}")
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(LOCKS / name, fresh)
-        command = [*runtime.npm, "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund"]
-        done = subprocess.run(
-            command, cwd=fresh, env=node.npm_environment(runtime, paths), capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, f"{name} cannot be installed: {done.stderr[-2000:]}"
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
-    (program,) = folder.glob(PROGRAMS[name])
-    return program

@@ -1,4 +1,4 @@
-"""How each agent is pointed at reef: by its own configuration and environment, as a person would do it."""
+"""How each agent is pointed at reef: by its wrapper, or as a person would do it, in each of its wire formats."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 MODEL = "fake-model"
+WRAPPED = {
+    "claude": (["-p", "--allowedTools=Bash"], ["--continue"]),
+    "codex": (["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"], ["resume", "--last"]),
+}
+"""The agents that run through reef's own wrapper: arguments of a run, and of one that goes on with the last session."""
 
 
 @dataclass
@@ -45,51 +50,6 @@ def _pi(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     return Start(["-p"], ["--continue"], {"PI_CODING_AGENT_DIR": str(folder), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"})
 
 
-def _claude(dialect: str, url: str, scenario: str, folder: Path) -> Start:
-    assert dialect == "messages"
-    environment = {
-        "CLAUDE_CONFIG_DIR": str(folder),
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_AUTH_TOKEN": "reef-local",
-        "ANTHROPIC_MODEL": MODEL,
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL": MODEL,
-        "ANTHROPIC_SMALL_FAST_MODEL": MODEL,
-        "ANTHROPIC_CUSTOM_HEADERS": f"x-reef-scenario: {scenario}",
-    }
-    switches = (
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL",
-        "DISABLE_AUTOUPDATER",
-        "DISABLE_TELEMETRY",
-        "DISABLE_ERROR_REPORTING",
-    )
-    return Start(["-p", "--allowedTools=Bash"], ["--continue"], environment | dict.fromkeys(switches, "1"))
-
-
-def _codex(dialect: str, url: str, scenario: str, folder: Path) -> Start:
-    assert dialect == "responses"
-    # The scenario stands in the address here, and in a header for the others.
-    (folder / "config.toml").write_text(
-        f"""model = "{MODEL}"
-model_provider = "reef"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
-web_search = "disabled"
-model_context_window = 32768
-[analytics]
-enabled = false
-[model_providers.reef]
-name = "reef"
-base_url = "{url}/s/{scenario}/v1"
-env_key = "REEF_KEY"
-wire_api = "responses"
-"""
-    )
-    environment = {"CODEX_HOME": str(folder), "REEF_KEY": "reef-local"}
-    return Start(["exec", "--disable", "daemon_auto_start", "--skip-git-repo-check"], ["resume", "--last"], environment)
-
-
 def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
     driver = {"chat": "openai-compatible", "responses": "openai", "messages": "anthropic"}[dialect]
     provider = {
@@ -115,8 +75,6 @@ def _opencode(dialect: str, url: str, scenario: str, folder: Path) -> Start:
 
 _POINTERS: dict[str, Callable[[str, str, str, Path], Start]] = {
     "pi": _pi,
-    "claude": _claude,
-    "codex": _codex,
     "opencode": _opencode,
 }
 

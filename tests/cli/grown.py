@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from typing import cast
 
-from reef.harness.adapter import base_entries, load_adapter
+from reef.harness.adapter import base_of_all
 from reef.paths import Paths
 from reef.records import rows
 from reef.records.writer import Writer
@@ -14,7 +14,7 @@ from reef.versions.catalog import Rows
 from reef.versions.publish import Proposal, Publisher
 from reef.versions.repository import Repository
 
-SCENARIOS = ("grown", "lead", "back", "race", "yes", "needy")
+SCENARIOS = ("grown", "lead", "back", "race", "yes", "needy", "kept")
 NEEDS = ({"kind": "env", "name": "key", "check": "FOO_TOKEN"}, {"kind": "service", "name": "db", "check": "it answers"})
 """What v3 of `needy` needs."""
 RULE = "Reproduce the bug first."
@@ -40,7 +40,7 @@ async def _grow(paths: Paths) -> None:
 
 
 async def _fill(name: str, writer: Writer, publisher: Publisher, paths: Paths) -> None:
-    base = base_entries(load_adapter("pi", paths)).to_files()
+    base = base_of_all(paths).to_files()
     await writer.write(lambda conn: rows.add_scenario(conn, name, recipe="reefine", adapter="pi"))
     first = await publisher.create_base(name, base)
     await writer.write(lambda conn: rows.set_scenario(conn, name, state="ready"))

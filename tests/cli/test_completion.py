@@ -25,7 +25,11 @@ def words(live: Live | None, *typed: str) -> list[str]:
 def test_commands_verbs_topics_and_shells_come_from_the_table() -> None:
     assert words(None, "") == [entry.name for entry in table.COMMANDS]
     assert words(None, "ver") == ["versions"]
-    assert words(None, "versions", "") == ["list", "show", "diff", "install", "promote", "rollback"]
+    versions = table.find("versions")
+    assert versions is not None
+    assert words(None, "versions", "") == [*versions.verbs]
+    assert words(None, "versions", "un") == ["unpin"]
+    assert words(None, "versions", "bisect", "s") == ["start", "skip", "status"]
     assert words(None, "completion", "") == list(table.SHELLS)
     assert {"exit-codes", "versions"} <= set(words(None, "help", ""))
     assert words(None, "nonsense", "") == []
@@ -43,6 +47,8 @@ def test_ids_come_from_the_database(live: Live) -> None:
     assert "grown" in words(live, "use", "")
     assert words(live, "versions", "list", "--scenario", "gro") == ["grown"]
     assert words(live, "versions", "install", "-s", "grown", "") == ["v3", "v2", "v1"]
+    assert words(live, "versions", "bisect", "good", "-s", "grown", "") == ["v3", "v2", "v1"]
+    assert words(live, "versions", "import", "-s", "grown", "") == []
     assert words(live, "asks", "show", "-s", "grown", "") == ["3", "2", "1"]
     assert words(live, "steps", "show", "-s", "grown", "") == ["3", "2", "1"]
     assert words(live, "records", "show", receipt[:6]) == [receipt]

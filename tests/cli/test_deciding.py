@@ -58,7 +58,7 @@ def test_a_version_that_is_not_there_is_named_with_the_newest(live: Live) -> Non
     for verb in ("promote", "rollback", "install"):
         shown = live.reef("versions", verb, "v99", "-s", "grown", "--yes")
         assert shown.status == 1
-        assert shown.err.startswith("error: scenario grown has no version v99 (newest: v3)")
+        assert shown.err.startswith("error: scenario grown has no version v99 (versions: v1 to v3)")
     assert live.reef("versions", "rollback", "latest", "-s", "grown").status == 1
 
 

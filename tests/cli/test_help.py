@@ -79,7 +79,7 @@ def test_every_parameter_of_a_command_is_explained(name: str) -> None:
 
 READING = ("status", "config show", "paths", "asks list", "asks show", "records list", "records show", "sessions list")
 READING += ("reports list", "reports show", "steps list", "steps show")
-READING += ("scenarios list", "versions list", "versions show", "versions diff")
+READING += ("scenarios list", "versions list", "versions show", "versions log", "versions diff", "versions export")
 READING += ("agents list", "recipes list", "doctor", "disk", "usage", "backup", "restore")
 
 

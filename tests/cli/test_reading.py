@@ -149,7 +149,10 @@ def test_a_version_is_shown_with_its_files_and_reefs_own_only_by_name(live: Live
     whole = live.json("versions", "show", "2", "-s", "grown")
     assert any("registerCommand" in text for text in whole["files"].values())
     missing = live.reef("versions", "show", "v99", "-s", "grown")
-    assert missing.err == "error: scenario grown has no version v99 (newest: v3)\n\nhint: reef versions list\n"
+    assert (
+        missing.err
+        == "error: scenario grown has no version v99 (versions: v1 to v3)\n\nhint: reef versions list -s grown\n"
+    )
 
 
 @pytest.mark.parametrize(

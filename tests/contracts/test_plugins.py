@@ -13,7 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("reef.learning", "reef.training", "reef.evaluation", "reef.harness")
 BASE = ("reef.errors", "reef.ids", "reef.paths", "reef.config", "reef.text", "reef.events")
 OUTSIDE = {"pydantic"}
-FILES = sorted(path for kind in ("recipes", "adapters") for path in (ROOT / kind).rglob("*.py"))
+# What stands in an adapter's `base` and `agent` runs inside the agent, with the agent's own modules and none of reef's.
+INSIDE = ("base", "agent")
+FILES = sorted(
+    path
+    for kind in ("recipes", "adapters")
+    for path in (ROOT / kind).rglob("*.py")
+    if kind == "recipes" or path.relative_to(ROOT / kind).parts[1] not in INSIDE
+)
 
 
 def imports(text: str) -> list[tuple[str, str | None]]:

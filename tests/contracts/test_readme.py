@@ -62,6 +62,7 @@ def test_the_readme_keeps_its_order() -> None:
     assert headings == [
         "Set up",
         "From nothing to a first improved version",
+        "Your agent",
         "From a program",
         "Where your data lives",
         "Privacy",

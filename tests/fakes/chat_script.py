@@ -229,7 +229,7 @@ def shell_call(tools: list[dict[str, Any]], command: str) -> dict[str, str]:
         schema = offered.get("parameters") or offered.get("input_schema") or {}
         fields = schema.get("properties") or {}
         field = next((name for name in ("command", "cmd") if name in fields), None)
-        if field is None or not re.search("(?i)bash|shell|exec", offered["name"]):
+        if field is None or not re.search("(?i)bash|shell|exec|terminal", offered["name"]):
             continue
         more = {name: "runs what was asked for" for name in schema.get("required", ()) if name != field}
         return {"name": offered["name"], "arguments": json.dumps({field: command, **more})}

@@ -345,7 +345,9 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
             return fake.whole_record(receipt)[f"{part}_text"].encode()
         case ("GET", "reef", "harness", "requests", ask, "progress"):
             found = next(row for row in fake.asks if row["id"] == ask)
-            return {"request_id": ask, "state": found["state"], "activity": fake.activity, "step": found["step"]}
+            told = {name: found[name] for name in ("number", "scenario", "state", "step", "version", "reason")}
+            settled = found["state"] not in ("queued", "running")
+            return {"request_id": ask, "settled": settled, "meaning": "", "activity": fake.activity, **told}
         case ("POST", "reef", "asks", ask, "cancel"):
             found = next(row for row in fake.asks if row["id"] == ask)
             found["state"] = "cancelled"
@@ -359,9 +361,13 @@ def _route(fake: DaemonFake, method: str, path: str, query: dict[str, str], body
             return {"files": fake.differences.get((query["from"], query["to"]), [])}
         case ("POST", "reef", "scenarios", _, "promote" | "rollback"):
             return {"scenario": "default", "version": body["version"], "release_id": "f" * 40, "content_id": "e" * 40}
+        case ("POST", "reef", "scenarios", _, "pin" | "unpin" as verb):
+            for version in fake.versions:
+                version["pinned"] = verb == "pin" and version["version"] == body["version"]
+            return {"scenario": "default", "pins": []}
         case ("GET", "reef", "reports"):
-            found = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
-            return {"reports": found[::-1]}
+            rows = [row for row in fake.reports if query.get("receipt") in (None, *row["references"])]
+            return {"reports": rows[::-1]}
         case ("PATCH", "reef", "reports", report):
             return _revise(fake, report, body)
         case ("DELETE", "reef", "reports", report, "revisions", number):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import install_agent
 from reef.paths import Paths
 from tests.e2e.conftest import fetched, room

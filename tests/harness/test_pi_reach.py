@@ -7,7 +7,8 @@ from typing import Any
 
 from reef.evaluation.gate import decide, evaluate
 from reef.evaluation.result import Decision
-from reef.harness.adapter import Adapter, base_entries
+from reef.harness.adapter import base_entries
+from reef.harness.adapter_file import Adapter
 from reef.harness.admission import admit
 from reef.paths import Paths
 

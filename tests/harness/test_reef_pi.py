@@ -69,8 +69,10 @@ def test_the_session_commands_work_without_a_model_turn(coding: Home) -> None:
     coding.ok("reef-pi wait 1")
     listed = coding.ok("reef-pi -p /versions")
     assert "v1  the base of this scenario  installed" in listed and "v2 " in listed and "served" in listed
-    told = coding.ok("reef-pi -p '/versions v2 install'")
-    assert "a session decides nothing: in another terminal: reef versions install v2 -s coding" in told
+    told = coding.sh("setsid --wait reef-pi -p '/versions v2 install'")
+    assert "no terminal on which the person could be asked" in told.stderr
+    assert "reef versions install v2 --adapter pi -s coding" in told.stderr
+    assert "is installed already" in coding.ok("setsid --wait reef-pi -p '/versions v1 install'")
     unknown = coding.sh("reef-pi -p '/versions v9'")
     assert (unknown.stdout, unknown.stderr) == ("", "reef: scenario coding has no version v9\n")
     assert calls(coding) == []

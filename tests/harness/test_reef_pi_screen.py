@@ -1,39 +1,15 @@
-"""pi on a real screen: the notice, `/reefine` typed by hand, its result line, and the new rule after `/reload`."""
+"""pi on a real screen: the notice, `/reefine` typed by hand, its result line, the install and the new rule."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.e2e.home import Home, requests_of, until
+from tests.e2e.home import Home, requests_of
+from tests.e2e.tmux import Tmux
 
 RULE = "never use tabs in python"
-
-
-class Tmux:
-    """One tmux session in the room."""
-
-    def __init__(self, home: Home) -> None:
-        self.home = home
-        self.socket = home.folder / "tmux"
-
-    def start(self, command: str) -> None:
-        env = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
-        self.home.ok(f"tmux -f /dev/null -S {self.socket} new-session -d -x 120 -y 40 '{command}; sleep 60'", **env)
-
-    def screen(self) -> str:
-        return self.home.ok(f"tmux -S {self.socket} capture-pane -p")
-
-    def type(self, text: str) -> None:
-        self.home.ok(f"tmux -S {self.socket} send-keys -l {json.dumps(text)}")
-        self.home.ok(f"tmux -S {self.socket} send-keys Enter")
-
-    def until(self, text: str) -> str:
-        return until(
-            lambda: ((now := self.screen()) and text in " ".join(now.split()) and now) or None, text, self.screen, 60
-        )
 
 
 @pytest.fixture
@@ -41,7 +17,7 @@ def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
     need_tool("tmux")
     made = Tmux(coding)
     yield made
-    coding.sh(f"tmux -S {made.socket} kill-server")
+    made.end()
 
 
 def turns(home: Home) -> list[str]:
@@ -53,13 +29,15 @@ def turns(home: Home) -> list[str]:
 def test_an_ask_typed_in_a_session_comes_back_as_a_rule_of_the_same_session(coding: Home, tmux: Tmux) -> None:
     coding.ok("reef-pi evolve 'be brief' --wait")
     tmux.start("reef-pi")
-    tmux.until("v2 of scenario coding is served, v1 is installed here; install it outside this session")
+    tmux.until("v2 of scenario coding is served, v1 is installed here; install it with /versions install")
     tmux.type(f"/reefine {RULE}")
     tmux.until("ask #2 published v3")
     assert turns(coding) == []
-    coding.ok("reef-pi update")
-    tmux.type("/reload")
-    tmux.until("Reloaded")
+    tmux.type("/versions install")
+    tmux.until("An agent's session asks reef to install v3 of scenario coding. v1 is installed.")
+    tmux.until("Install v3 for pi? [y = yes, n = no]")
+    tmux.key("y")
+    tmux.until("v3 is installed")
     tmux.type("say hello")
     tmux.until("You said: say hello")
     assert RULE in turns(coding)[-1]

@@ -27,13 +27,17 @@ def test_an_ask_is_queued_and_its_progress_can_be_read_by_its_id_alone(home: Hom
     status, body = train(home, text=REFUSED + "answer in one short sentence")
     assert status == 200
     assert (body["scenario"], body["request_type"]) == ("learning", "train")
-    reply = home.nobody.get(str(body["page_path"])).json()
+    path = f"/reef/harness/requests/{body['agent_record_id']}/progress"
+    assert body["page_path"] == path.replace("/progress", "/page?scenario=learning")
+    reply = home.nobody.get(path).json()
     assert (reply["request_id"], reply["number"]) == (body["agent_record_id"], body["number"])
-    settled = wait_for(lambda: (found := home.nobody.get(str(body["page_path"])).json())["settled"] and found, 60)
+    settled = wait_for(lambda: (found := home.nobody.get(path).json())["settled"] and found, 60)
     assert (settled["state"], settled["step"]) == ("skipped", 1)
     assert settled["reason"]
     assert settled["meaning"]
     assert settled["activity"]
+    assert (settled["episodes_total"], settled["checks"]) == (0, [])
+    assert (settled["step_record"]["number"], settled["step_record"]["state"]) == (1, "skipped")
 
 
 def test_a_scenario_that_records_only_takes_no_ask_and_says_how_to_make_one_that_does(home: Home) -> None:

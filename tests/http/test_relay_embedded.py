@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,12 +99,25 @@ def test_the_models_list_names_the_embedded_model(embedded: Home) -> None:
     assert [item["id"] for item in listed] == [weights.SMOLLM2.name]
 
 
-def test_a_prompt_over_the_window_is_refused_by_the_model_and_recorded(embedded: Home) -> None:
-    body = {"messages": [{"role": "user", "content": "word " * 12_000}], "max_tokens": 4}
-    reply = embedded.nobody.post("/v1/chat/completions", json=body)
-    assert reply.status_code == 400
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_a_prompt_over_the_window_is_refused_before_anything_is_generated(
+    embedded: Home, dialect: str, stream: bool
+) -> None:
+    reply = embedded.nobody.post(PATHS[dialect], json=asking(dialect, "word " * 12_000, stream=stream))
+    assert (reply.status_code, reply.headers["content-type"]) == (400, "application/json")
+    error = reply.json()["error"]
+    assert re.fullmatch(r"request needs about 12,0\d\d tokens, the model has 8,192", error["message"])
+    assert error["type"] == "invalid_request_error" and reply.json().get("type") == (
+        "error" if dialect == "messages" else None
+    )
     row = Reader(embedded.paths.database).record(reply.headers["x-reef-agent-record-id"])
-    assert (row["state"], row["status"]) == ("failed", 400) and row["error"]
+    assert (row["state"], row["status"], row["error"]) == ("failed", 400, error["message"])
+
+
+def test_what_else_the_model_refuses_goes_on_in_its_own_words(embedded: Home) -> None:
+    reply = embedded.nobody.post(PATHS["chat"], json={"messages": "none"})
+    assert reply.status_code == 400 and "needs about" not in reply.text and reply.json()["error"]["message"]
 
 
 def test_stopping_the_daemon_ends_the_model(embedded: Home) -> None:

@@ -39,6 +39,7 @@ OPEN = {
     "POST /reef/report",
     "POST /reef/train",
     "GET /reef/harness/requests/{id}/progress",
+    "GET /reef/harness/requests/{id}/page",
     "GET /reef/harness",
     "GET /reef/harness/install",
     "GET /reef/harness/adapters",
@@ -46,9 +47,13 @@ OPEN = {
 DECIDING = {
     "DELETE /reef/scenarios/{scenario}",
     "POST /reef/scenarios/{scenario}/restore",
+    "POST /reef/scenarios/{scenario}/import",
+    "POST /reef/scenarios/{scenario}/pin",
     "POST /reef/scenarios/{scenario}/promote",
+    "POST /reef/scenarios/{scenario}/unpin",
     "POST /reef/scenarios/{scenario}/rollback",
     "POST /reef/harness/install",
+    "POST /reef/harness/remove",
     "POST /reef/forget",
     "POST /reef/forget/finish",
     "POST /reef/records/prune",
@@ -67,6 +72,7 @@ SESSION = {
     "GET /reef/harness/requests/{id}/progress",
     "GET /reef/harness",
     "GET /reef/sessions",
+    "POST /reef/harness/proposals",
 }
 KEYED = [route for route in ROUTES if route.access is not Access.OPEN]
 

@@ -117,7 +117,8 @@ def test_one_version_is_shown_with_its_files_and_compared_with_another(
     diff = home.person.get(f"/reef/scenarios/{NAME}/diff?from=v1&to=v2").json()
     assert [(file["path"], file["status"]) for file in diff["files"]] == [("harness/rules/short.md", "added")]
     assert "+Answer in one sentence." in diff["files"][0]["hunks"]
-    assert home.person.get(f"/reef/scenarios/{NAME}/versions/99").json()["error"]["message"].endswith("(newest: v3)")
+    missing = home.person.get(f"/reef/scenarios/{NAME}/versions/99").json()["error"]["message"]
+    assert missing.endswith("v99 (versions: v1 to v3)")
     assert home.person.get(f"/reef/scenarios/{NAME}/diff?from=v1").status_code == 400
 
 

@@ -12,6 +12,7 @@ import pytest
 from reef.client import read_discovery
 from reef.harness.adapter import load_adapter
 from reef.harness.install import install_tree
+from reef.processes import is_alive
 from tests.fakes.agent_place import place_fake_agent
 from tests.http.running import Home
 
@@ -19,6 +20,9 @@ AGENT = """
 import json, os, pathlib, subprocess, sys
 if "--start-another" in sys.argv:
     sys.exit(subprocess.run([sys.executable, "-P", "-m", "reef.harness.wrapper", "pi"]).returncode)
+if "--leave-one" in sys.argv:
+    left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    print("left", left.pid)
 folder = pathlib.Path(os.environ["PI_CODING_AGENT_DIR"], "sessions", "here")
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "x.jsonl").write_text(json.dumps({"type": "session", "id": "0123-abc", "cwd": os.getcwd()}) + chr(10))
@@ -76,10 +80,19 @@ def test_an_agent_that_starts_an_agent_needs_no_more_than_its_session_may(with_a
     assert "pi --session 0123-abc" in lines
 
 
+def test_what_the_agent_leaves_running_ends_with_it_and_is_named(with_agent: Home) -> None:
+    status, lines = on_terminal(with_agent, "--leave-one", "--fail")
+    (left,) = [int(line.split()[1]) for line in lines if line.startswith("left ")]
+    assert (status, lines[-1]) == (3, "reef: ended what pi left running: sleep")
+    assert not is_alive(left)
+
+
 def test_the_agents_own_help_begins_with_three_lines_of_reefs_words(with_agent: Home) -> None:
     status, lines = on_terminal(with_agent, "--help")
     assert status == 0, lines
     assert "reef-pi help" in lines[0]
-    assert lines[1].split() == ["evolve", "harness", "wait", "update", "versions", "good", "bad", "report"]
+    assert lines[1].split() == [
+        *("evolve", "harness", "wait", "update", "versions", "try", "good", "bad", "report", "setup", "page", "doctor"),
+    ]
     assert lines[2] == ""
     assert "To resume this session:" in lines[3:]

@@ -14,7 +14,7 @@ import pytest
 
 from reef.paths import Paths
 from reef.tui import clipboard
-from tests.fakes.daemon_fake import DaemonFake
+from tests.fakes.daemon_fake import DaemonFake, version_row
 
 ROOT = Path(__file__).parents[2]
 START = "from reef.tui.app import run; raise SystemExit(run())"
@@ -145,3 +145,22 @@ def test_long_text_and_terminals_without_a_clipboard_get_a_private_file(paths: P
     assert clipboard.place("short", "id.txt", paths, {"TERM": "xterm"}).path is None
     for env in ({}, {"TERM": "dumb"}, {"TERM": "linux"}, {"TERM": "xterm", "TERM_PROGRAM": "Apple_Terminal"}):
         assert clipboard.place("short", "id.txt", paths, env).path == paths.state / "copied" / "id.txt"
+
+
+def test_a_bisection_is_asked_for_in_the_same_terminal_and_the_screen_comes_back(
+    paths: Paths, fake: DaemonFake
+) -> None:
+    fake.versions += [version_row(number, "a rule", current=number == 4) for number in range(1, 5)]
+    terminal = Terminal()
+    terminal.read_until(b"Now")
+    terminal.keys("5")
+    terminal.read_until(b"head v4")
+    terminal.keys("b")
+    terminal.read_until(b"v2: t try it, g good, b bad, s skip, q leave")
+    terminal.keys("q\r")
+    terminal.read_until(b"press enter to go back to reef")
+    terminal.seen = b""
+    terminal.keys("\r")
+    terminal.read_until(b"head v4")
+    assert terminal.end() == 0
+    assert (paths.state / "bisect" / "default.json").is_file()

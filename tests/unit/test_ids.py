@@ -3,7 +3,7 @@
 import os
 import threading
 
-from reef.ids import is_id, new_id
+from reef.ids import is_id, new_id, spans
 
 
 def test_ids_are_thirty_two_hex_digits_and_never_the_same():
@@ -32,3 +32,10 @@ def test_a_forked_child_does_not_make_its_parents_next_id():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 64).decode() != new_id()
+
+
+def test_numbers_are_told_in_few_words() -> None:
+    assert spans("v", [3, 1, 2, 10, 2]) == "v1 to v3, v10"
+    assert spans("s", [7]) == "s7"
+    assert spans("v", []) == ""
+    assert spans("v", range(1, 100, 2)).startswith("…, v77, ")

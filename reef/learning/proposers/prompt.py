@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from reef.harness.adapter import Adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import RESERVED, Entry, Tree
 from reef.learning.context import Rejected
 
@@ -28,6 +28,10 @@ _KINDS = {
         "two `---` lines with `name` (equal to the id) and `description`, then Markdown"
     ),
     "agent_command": "a prompt that the person starts by typing its id after a slash; `text` is Markdown",
+    "agent": (
+        "a helper that the agent can call like a tool, with a prompt of its own; `text` is front matter with "
+        "`description` and, to allow only some tools, `tools`, then the helper's instructions"
+    ),
 }
 
 _SYSTEM = """{first}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from reef import needs
 from reef.errors import ReefError
+from reef.provided import provided
 from reef.tui import cells
 from reef.tui.lines import Block, Line
 from reef.tui.screens.dialogs import Confirm
@@ -74,13 +76,16 @@ class Deciding(_Base):
         if version is None:
             return
         scenario, number = self.reef.scenario, version["version"]
+        adapter = self.reef.adapter_of(scenario)
         wanted = [need for need in version.get("requires") or () if isinstance(need, dict)]
         try:
-            needs.refuse_unmet(f"v{number}", wanted)
+            unmet = provided(self.reef.source.paths, scenario, adapter).unmet(wanted, os.environ)
+            needs.refuse(
+                f"v{number}", [need for need in unmet if needs.met(need) is not None], scenario, self.chain, number
+            )
         except ReefError as error:
             self.reef.show_error(error)
             return
-        adapter = self.reef.adapter_of(scenario)
         what = [f"{adapter} started as reef-{adapter} uses v{number} of {scenario} from its next session on"]
         if versions.state(version)[0].startswith("▲"):
             what.append(f"v{number} waits for you: installing it is your yes, and it is served from then on")
@@ -140,6 +145,9 @@ class Deciding(_Base):
 
         def work() -> Json:
             installed: Json = {}
+            # The dialog has shown what only the person can know, and the yes was for that too.
+            wanted = [need for need in version.get("requires") or () if isinstance(need, dict)]
+            provided(source.paths, scenario, adapter).agree(needs.only_the_person_knows(wanted))
             for item in source.call("install_harness", scenario, adapter, number, expected_head=seen):
                 if "installed" in item:
                     installed = item["installed"]

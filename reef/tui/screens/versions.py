@@ -10,6 +10,7 @@ from reef.tui import actions, cells
 from reef.tui.lines import Block, Column, Line, Row, Span
 from reef.tui.screens.deciding import Deciding
 from reef.tui.screens.dialogs import Choosing
+from reef.tui.screens.keeping import Keeping
 from reef.tui.screens.place import Place
 from reef.tui.source import Source
 from reef.tui.views import versions
@@ -19,7 +20,7 @@ from reef.tui.widgets.window import Wanted
 Json = dict[str, Any]
 
 
-class Versions(Deciding, Place):
+class Versions(Deciding, Keeping, Place):
     """The versions of one scenario."""
 
     place: ClassVar[str] = "versions"
@@ -45,7 +46,7 @@ class Versions(Deciding, Place):
     def fits(self, action: str) -> bool:
         row = self.current
         version = row.data if row is not None and versions.is_version(row) else None
-        if action in ("promote", "rollback", "install", "diff") and version is None:
+        if action in ("promote", "rollback", "install", "diff", "try_version", "pin") and version is None:
             return False
         if version is not None and action in ("promote", "rollback"):
             return versions.is_pending(version) == (action == "promote") and not version.get("current")
@@ -83,6 +84,9 @@ class Versions(Deciding, Place):
         head = versions.head_of(self.chain)
         waiting = [f"v{version['version']}" for version in self.chain if versions.state(version)[0].startswith("▲")]
         spans: list[Span] = [(f"head v{head['version']}" if head else "", "dim")]
+        kept = [f"v{version['version']}" for version in self.chain if version.get("pinned")]
+        if kept:
+            spans += [(" · ", "faint"), (f"pinned {', '.join(kept[:3])}", "dim")]
         if waiting:
             spans += [(" · ", "faint"), (f"{', '.join(waiting[:3])} needs you", "accent")]
         return [*spans, (" ", "")]

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from typing import Any
 
+from reef import worddiff
 from reef.tui import cells
 from reef.tui.lines import Block, Line, Span, paragraph
 
 Json = dict[str, Any]
-_WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _STATUS = {"added": "new", "removed": "removed", "changed": "changed"}
 GAP_MARK = "  …"
 NO_NEWLINE = "  (no newline at the end)"
-ALIKE = 0.5
-"""How much of two lines must be the same words for the rest to be marked."""
-NEAR = 5
-"""How many added lines are looked at for one that a removed line became."""
-MOST_WORDS = 2000
 CODE = ("harness/extensions/", "harness/config/", "harness/tools/", "harness/hooks/")
 """Places in a version whose files are code, or settings that can run it."""
 
@@ -104,14 +97,9 @@ def _pairs(removed: list[str], added: list[str]) -> list[Line]:
     after = [cells.shown(text) for text in added]
     first = [_side("- ", [(text, "removed")]) for text in before]
     second = [_side("+ ", [(text, "added")]) for text in after]
-    start = 0
-    for place, old in enumerate(before):
-        for other in range(start, min(start + NEAR, len(after))):
-            found = words(old, after[other])
-            if found is not None:
-                first[place], second[other] = _side("- ", found[0]), _side("+ ", found[1])
-                start = other + 1
-                break
+    for place, (other, parts) in worddiff.pairs(before, after).items():
+        old, new = _spans(parts)
+        first[place], second[other] = _side("- ", old), _side("+ ", new)
     return first + second
 
 
@@ -119,22 +107,9 @@ def _side(mark: str, spans: list[Span]) -> Line:
     return Line(((mark, "removed" if mark == "- " else "added"), *spans), hang=2)
 
 
-def words(old: str, new: str) -> tuple[list[Span], list[Span]] | None:
-    """Two versions of a line as spans, words that only one has marked; None when they are not alike."""
-    before, after = _WORD.findall(old), _WORD.findall(new)
-    if not before or not after or len(before) + len(after) > MOST_WORDS:
-        return None
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    if matcher.quick_ratio() < ALIKE or matcher.ratio() < ALIKE:
-        return None
-    first: list[Span] = []
-    second: list[Span] = []
-    for kind, a, b, c, d in matcher.get_opcodes():
-        changed = "" if kind == "equal" else "-word"
-        if b > a:
-            first.append(("".join(before[a:b]), f"removed{changed}"))
-        if d > c:
-            second.append(("".join(after[c:d]), f"added{changed}"))
+def _spans(parts: list[worddiff.Part]) -> tuple[list[Span], list[Span]]:
+    first: list[Span] = [(text, "removed" if sign == "=" else "removed-word") for sign, text in parts if sign != "+"]
+    second: list[Span] = [(text, "added" if sign == "=" else "added-word") for sign, text in parts if sign != "-"]
     return first, second
 
 

@@ -56,6 +56,8 @@ def state(version: Json) -> tuple[str, str]:
         return "… publishing", "agent"
     if version.get("state") == "conflict":
         return "✗ conflict", "failed"
+    if version.get("pinned"):
+        return "■ pinned", "strong"
     return "", "dim"
 
 
@@ -156,6 +158,8 @@ def _origin(version: Json, parent: int | None) -> Line:
     if isinstance(version.get("step"), int):
         parts.append(f"step {version['step']}")
     parts.append(f"{figures.ago(version.get('created_at'))} ago")
+    if version.get("pinned"):
+        parts.append("pinned: it stays installed")
     names = [cells.line(c if isinstance(c, str) else c.get("name", ""), 20) for c in version.get("components") or ()]
     if names:
         parts.append(", ".join(names))

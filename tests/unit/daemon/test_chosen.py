@@ -12,6 +12,7 @@ from reef.daemon.chosen import check_chosen
 from reef.daemon.engine_room import parse_spec
 from reef.daemon.starting import understand
 from reef.errors import ConfigError, InvalidInput
+from reef.harness.adapter import adapter_names
 from reef.paths import Paths
 
 
@@ -37,7 +38,8 @@ def test_what_came_with_reef_is_whole(paths: Paths) -> None:
 
 def test_an_adapter_that_is_not_there_is_named_with_its_place(paths: Paths) -> None:
     error = refused(paths, ("harness.adapter", "nope"))
-    assert error.message == "harness.adapter: there is no adapter 'nope' (known: pi)"
+    known = ", ".join(adapter_names(paths))
+    assert error.message == f"harness.adapter: there is no adapter 'nope' (known: {known})"
     paths.config_file.write_text("harness:\n  adapter: nope\n")
     assert refused(paths).message.startswith(f"{paths.config_file}:2: harness.adapter: there is no adapter")
 

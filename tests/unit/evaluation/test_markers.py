@@ -79,6 +79,8 @@ def test_a_description_over_several_lines_is_found() -> None:
         ("first $1, second $2, third $3.", "first wordone, second wordtwo, third .", True),
         ("rest ${2:-none} end", "rest wordtwo end", True),
         ("---\ndescription: x\n---\nSay $1\n", "Say wordone", True),
+        ("---\ndescription: x\n---\nSay $1\n", "Say wordone wordtwo", True),
+        ("---\ndescription: x\n---\nSay $2\n", "Say wordone wordtwo", False),
         ("$ARGUMENTS", "wordone wordtwo", True),
         ("$ARGUMENTS", "/linter wordone wordtwo", False),
         ("Say hello", "/linter wordone wordtwo", False),
@@ -116,3 +118,13 @@ def test_an_update_of_a_skill_is_judged_by_what_differs() -> None:
 def test_a_kind_that_no_request_shows_has_no_marker() -> None:
     settings = Entry.parse("settings", "config", {"data": {"a": 1}})
     assert changed_markers(change(None, settings), PI) == ([], [])
+
+
+def test_words_of_a_command_are_numbered_as_the_agent_numbers_them() -> None:
+    text = "Compare $1 with $0, all: $ARGUMENTS."
+    for agent, said in (
+        ("pi", "Compare wordone with , all: wordone wordtwo."),
+        ("claude", "Compare wordtwo with wordone, all: wordone wordtwo."),
+    ):
+        (marker,) = changed_markers(change(None, entry("agent_command", text)), load_adapter(agent))[0]
+        assert marker.found(request(user=said)), agent

@@ -10,7 +10,8 @@ import pytest
 from reef.evaluation import reach as module
 from reef.evaluation.reach import reach
 from reef.evaluation.result import Group
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.tree import Entry, Tree
 from reef.paths import Paths
 from tests.fakes.agent_place import place_fake_agent

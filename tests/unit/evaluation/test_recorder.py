@@ -14,8 +14,9 @@ from reef.evaluation import recorder
 ASKING = """
 import json, sys, urllib.request
 url = open(sys.argv[1]).read()
+route = sys.argv[3] if len(sys.argv) > 3 else "/v1/chat/completions"
 body = json.dumps({"model": "m", "stream": sys.argv[2] == "stream", "messages": [{"role": "user", "content": "hé"}]})
-request = urllib.request.Request(url + "/v1/chat/completions", body.encode(), {"content-type": "application/json"})
+request = urllib.request.Request(url + route, body.encode(), {"content-type": "application/json"})
 print(urllib.request.urlopen(request).read().decode())
 print(urllib.request.urlopen(url + "/v1/models").read().decode())
 """
@@ -61,6 +62,39 @@ def test_a_streaming_request_gets_events_that_end_with_done(tmp_path: Path) -> N
     deltas = [json.loads(event)["choices"][0] for event in events[:-1]]
     assert "".join(item["delta"].get("content", "") for item in deltas) == "the scripted reply"
     assert deltas[-1]["finish_reason"] == "stop"
+
+
+def test_the_messages_dialect_is_answered_whole_and_as_events(tmp_path: Path) -> None:
+    asking = [sys.executable, "-c", ASKING, str(tmp_path / "url")]
+    whole = json.loads(outcome(tmp_path, [*asking, "whole", "/v1/messages?beta=true"])["stdout"].splitlines()[0])
+    assert (whole["type"], whole["stop_reason"], whole["content"][0]["text"]) == (
+        "message",
+        "end_turn",
+        "the scripted reply",
+    )
+    found = events(outcome(tmp_path, [*asking, "stream", "/v1/messages?beta=true"]))
+    assert [name for name, _ in found] == [value["type"] for _, value in found]
+    assert found[0][1]["message"]["role"] == "assistant" and found[-1][0] == "message_stop"
+    assert "".join(value["delta"].get("text", "") for _, value in found if "delta" in value) == "the scripted reply"
+    counted = outcome(tmp_path, [*asking, "whole", "/v1/messages/count_tokens"])["stdout"]
+    assert json.loads(counted.splitlines()[0]) == {"input_tokens": 1}
+
+
+def test_the_responses_dialect_is_answered_whole_and_as_events(tmp_path: Path) -> None:
+    asking = [sys.executable, "-c", ASKING, str(tmp_path / "url")]
+    whole = json.loads(outcome(tmp_path, [*asking, "whole", "/v1/responses"])["stdout"].splitlines()[0])
+    assert whole["status"] == "completed" and whole["output"][0]["content"][0]["text"] == "the scripted reply"
+    found = events(outcome(tmp_path, [*asking, "stream", "/v1/responses"]))
+    assert [value["sequence_number"] for _, value in found] == list(range(len(found)))
+    assert found[0][1]["response"]["status"] == "in_progress"
+    assert found[-1] == ("response.completed", {"type": "response.completed", "response": whole, "sequence_number": 7})
+
+
+def events(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The named events of a stream, each with its value."""
+    lines = [line for line in found["stdout"].splitlines() if line.startswith(("event: ", "data: "))]
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in pairs]
 
 
 def test_the_exit_status_and_the_words_of_the_agent_come_back(tmp_path: Path) -> None:

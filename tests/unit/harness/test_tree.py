@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reef.errors import InvalidInput
-from reef.harness.tree import Change, Entry, Tree
+from reef.harness.tree import Change, Entry, Tree, entry_of
 
 RULE = {"op": "create", "id": "ask-1", "kind": "rules", "config": {"text": "reproduce it first"}}
 SKILL = {
@@ -65,15 +65,23 @@ def test_a_tree_becomes_files_and_the_files_become_the_same_tree() -> None:
             "kind": "config",
             "config": {"target": "settings", "data": {"b": 1, "a": []}},
         },
+        {"op": "create", "id": "count", "kind": "tool", "config": {"text": "print(1)\n"}},
+        {"op": "create", "id": "watch", "kind": "hook", "config": {"text": "exit 0\n", "ext": "sh"}},
+        {"op": "create", "id": "reader", "kind": "agent", "config": {"text": "Read.\n"}},
+        {"op": "create", "id": "both", "kind": "graph", "config": {"data": {"nodes": [], "edges": []}}},
     )
     files = tree.to_files()
     assert sorted(files) == [
+        "harness/agents/reader.md",
         "harness/commands/greet.md",
         "harness/config/settings.json",
         "harness/extensions/notify.ts",
+        "harness/graphs/both.json",
+        "harness/hooks/watch.sh",
         "harness/rules/ask-1.md",
         "harness/skills/linter/SKILL.md",
         "harness/skills/linter/reference/rules.md",
+        "harness/tools/count.py",
     ]
     assert Tree.from_files(files) == tree
     assert Tree.from_json(tree.to_json()) == tree
@@ -153,7 +161,7 @@ def test_an_update_replaces_the_config_and_keeps_the_kind() -> None:
         ({"op": "update", "id": "ask-2", "config": {"text": "x"}}, "there is no entry to update"),
         ({"op": "remove", "id": "ask-2"}, "there is no entry to remove"),
         ({"op": "rename", "id": "ask-1"}, "'rename' is not an operation"),
-        (RULE | {"id": "ask-2", "kind": "hook"}, "there is no entry kind 'hook'"),
+        (RULE | {"id": "ask-2", "kind": "loop"}, "there is no entry kind 'loop'"),
         (RULE | {"id": "ask-2", "config": {"text": "  \n"}}, "there is no text"),
         (RULE | {"id": "ask-2", "config": {"text": "a\x1b[31m"}}, "control characters"),
         (RULE | {"id": "ask-2", "config": {"text": "x", "path": "/etc"}}, "has no 'path'"),
@@ -191,3 +199,14 @@ def test_the_changes_between_two_trees_are_what_was_made_changed_and_taken_away(
     ]
     assert before.changes(before) == []
     assert Change("remove", before.entries[0], None).entry == before.entries[0]
+
+
+def test_a_path_of_a_version_names_its_entry() -> None:
+    named = {
+        "harness/rules/tests.md": ("rules", "tests"),
+        "harness/skills/release/steps/list.md": ("skill", "release"),
+        "harness/extensions/notify.ts": ("code_extension", "notify"),
+        "weights/a.bin": None,
+        "harness/unknown/a.md": None,
+    }
+    assert {path: entry_of(path) for path in named} == named

@@ -60,7 +60,9 @@ def test_the_agent_sees_one_address_and_one_token_reefs(made: Install, paths: Pa
     }
     mine = {"PATH": "/bin", "EDITOR": "vi", "STRIPE_API_KEY": "of my project", "REEF_HOME": str(paths.home)}
     session = {"session": "0" * 32, "token": "reef-token"}
-    found = agent_environment(foreign | mine, PI, made, made.home, "http://127.0.0.1:8900", session)
+    found = agent_environment(
+        foreign | mine, PI, made, {PI.home_variable: str(made.home)}, "http://127.0.0.1:8900", session
+    )
     assert {name: found[name] for name in mine} == mine
     assert not set(foreign) - {"PI_CODING_AGENT_DIR"} & set(found)
     assert not [value for value in found.values() if value.startswith("k") and value[1:].isdigit()]
@@ -71,7 +73,7 @@ def test_the_agent_sees_one_address_and_one_token_reefs(made: Install, paths: Pa
 
 def test_a_switch_of_the_persons_shell_wins_over_the_adapters(made: Install) -> None:
     session = {"session": "0" * 32, "token": "t"}
-    found = agent_environment({"PI_OFFLINE": "0"}, PI, made, made.home, "http://u", session)
+    found = agent_environment({"PI_OFFLINE": "0"}, PI, made, {PI.home_variable: str(made.home)}, "http://u", session)
     assert (found["PI_OFFLINE"], found["PI_TELEMETRY"]) == ("0", "0")
 
 
@@ -81,7 +83,7 @@ def test_no_proxy_of_the_persons_shell_comes_between_the_agent_and_the_daemon(ma
     here = "127.0.0.1,localhost,::1"
 
     def excepted(url: str = "http://127.0.0.1:8900", **own: str) -> tuple[str, str]:
-        found = agent_environment(proxies | own, PI, made, made.home, url, session)
+        found = agent_environment(proxies | own, PI, made, {PI.home_variable: str(made.home)}, url, session)
         assert found["HTTP_PROXY"] == "http://p:1"
         return found["NO_PROXY"], found["no_proxy"]
 
@@ -95,7 +97,7 @@ def test_no_proxy_of_the_persons_shell_comes_between_the_agent_and_the_daemon(ma
 def test_what_the_wrapper_script_set_is_taken_back(made: Install) -> None:
     environ = {"XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/mine", "REEF_WRAPPER_SET": " XDG_DATA_HOME"}
     session = {"session": "0" * 32, "token": "t"}
-    found = agent_environment(environ, PI, made, made.home, "http://u", session)
+    found = agent_environment(environ, PI, made, {PI.home_variable: str(made.home)}, "http://u", session)
     assert "XDG_DATA_HOME" not in found and "REEF_WRAPPER_SET" not in found
     assert found["XDG_CONFIG_HOME"] == "/mine"
 
@@ -147,3 +149,15 @@ def test_a_word_of_reefs_own_becomes_the_reef_command(made: Install) -> None:
     done = wrapper("evolve", "--help")
     assert done.returncode == 0
     assert "--wait" in done.stdout and "Ask in plain words" in done.stdout
+
+
+def test_the_persons_own_folders_are_handed_on_for_the_shell_of_an_agent_whose_own_are_moved(
+    made: Install, paths: Paths
+) -> None:
+    opencode = load_adapter("opencode")
+    moved = dict.fromkeys(opencode.home.variables, "/reefs")
+    session = {"session": "0" * 32, "token": "reef-token"}
+    found = agent_environment({"XDG_CONFIG_HOME": "/mine"}, opencode, made, moved, "http://127.0.0.1:8900", session)
+    assert (found["XDG_CONFIG_HOME"], found["REEF_SHELL_XDG_CONFIG_HOME"]) == ("/reefs", "/mine")
+    # An empty one counts as one that is not set.
+    assert (found["XDG_DATA_HOME"], found["REEF_SHELL_XDG_DATA_HOME"]) == ("/reefs", "")

@@ -187,7 +187,11 @@ async def test_no_step_begins_before_what_an_earlier_daemon_left_is_settled(room
         await room.supervisor.stop()
 
 
-async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start(room: Room, recipe: Write) -> None:
+async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start_and_its_ask_gets_another(
+    room: Room, recipe: Write
+) -> None:
+    recipe(RULE + PASSES)
+
     def leave(conn):  # type: ignore[no-untyped-def]
         ask, _, _ = rows.add_ask(conn, "s", "left behind")
         step = rows.add_step(conn, "s", recipe="tried", asks=[ask])
@@ -198,10 +202,10 @@ async def test_a_step_that_a_killed_daemon_left_is_failed_at_the_next_start(room
 
     ask, orphan = await room.home.writer.write(leave)
     assert await room.supervisor.start() == [("s", 1)]
-    for id in (ask, orphan):
-        found = room.reader.ask(id)
-        assert (found["state"], found["reason"]) == ("failed", "the daemon stopped")
-    assert room.step()["state"] == "failed"
+    assert (room.step()["state"], room.step()["reason"]) == ("failed", "the daemon stopped")
+    assert (await room.settled(ask))["state"] == "published"
+    assert room.reader.ask(ask)["step"] == 2
+    assert (await room.settled(orphan))["step"] == 3
     assert await room.supervisor.start() == []
 
 

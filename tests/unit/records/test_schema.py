@@ -68,6 +68,7 @@ def test_every_table_is_ordered_by_sequence_and_known_to_sqlite_utils(store: Pat
         "m004_conversations_that_a_server_holds",
         "m005_short_bodies_without_a_hash",
         "m006_records_found_used_and_forgotten",
+        "m007_agents_and_versions",
     ]
     database.close()
 

@@ -298,3 +298,98 @@ def test_the_source_is_only_read_and_a_line_that_is_being_written_is_passed_over
     read(store)
     assert len(read(path, reading)) == 3
     assert (state(), reading.unreadable) == (before, 1)
+
+
+def test_a_native_session_is_read_with_its_system_prompt_and_tools_as_they_were(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": LS}
+    tools = [{"type": "function", "function": {"name": "bash", "parameters": {}}}]
+    user = {"role": "user", "content": "list the files"}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "a.py"}
+    answer = {"role": "assistant", "content": "one file"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    at = "2026-11-30T18:52:58.510Z"
+    file = written(
+        tmp_path / "x.jsonl",
+        [
+            {"type": "session", "agent": "native", "version": 1, "id": "s-native", "cwd": "/srv/p", "at": at},
+            {"type": "context", "at": at, "system": "be brief", "tools": tools},
+            {"type": "message", "at": at, "message": user},
+            {"type": "message", "at": at, "message": asked, "model": "m", "reply": "r1", "finish": "tool_calls"},
+            {"type": "message", "at": at, "message": result},
+            {"type": "context", "at": at, "system": "be very brief", "tools": []},
+            {
+                "type": "message",
+                "at": at,
+                "message": answer,
+                "model": "m",
+                "finish": "stop",
+                "usage": usage,
+                "left_out": 2,
+            },
+            {"type": "message", "at": at, "message": {"role": "user", "content": "more"}},
+            {"type": "message", "at": at, "message": {"role": "assistant", "content": "ha"}, "finish": "interrupted"},
+        ],
+    )
+    reading = Reading()
+    first, second, third = read(file, reading)
+    assert first.request == {
+        "model": "m",
+        "messages": [{"role": "system", "content": "be brief"}, user],
+        "tools": tools,
+    }
+    assert first.response is not None and first.response["choices"][0]["message"] == asked
+    assert (first.session, first.cwd, first.title, first.lacks) == ("s-native", "/srv/p", "list the files", ())
+    system = {"role": "system", "content": "be very brief"}
+    assert second.request == {"model": "m", "messages": [system, user, asked, result]}
+    assert second.response is not None and second.response["usage"] == usage
+    assert reading.lacks == {"which older turns were left out"}
+    assert third.state == "cancelled"
+
+
+def test_hermes_calls_hold_the_system_prompt_and_what_was_left_of_the_conversation(tmp_path: Path) -> None:
+    place = tmp_path / "state.db"
+    with sqlite3.connect(place) as store:
+        store.execute("CREATE TABLE state_meta (key TEXT, value TEXT)")
+        store.execute("CREATE TABLE sessions (id TEXT, model TEXT, system_prompt TEXT, cwd TEXT, started_at REAL)")
+        store.execute(
+            "CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, api_content TEXT,"
+            " tool_call_id TEXT, tool_calls TEXT, timestamp REAL, finish_reason TEXT, active INTEGER DEFAULT 1)"
+        )
+        store.execute("INSERT INTO sessions VALUES ('s-h', 'm', 'You code.', '/srv/p', 1.0)")
+        called = json.dumps([{"id": "c1", "type": "function", "function": LS}, "odd"])
+        rows = [
+            ("user", "old", None, None, None, None, 0),
+            ("assistant", "older", None, None, None, "stop", 0),
+            ("user", "look", "look [at 9:00]", None, None, None, 1),
+            ("assistant", None, None, None, called, "tool_calls", 1),
+            ("tool", "a b", None, "c1", None, None, 1),
+            ("assistant", "two files", None, None, "no JSON", "stop", 1),
+            ("assistant", None, None, None, None, None, 1),
+        ]
+        for row in rows:
+            names = "role, content, api_content, tool_call_id, tool_calls, finish_reason, active"
+            store.execute(
+                f"INSERT INTO messages (session_id, timestamp, {names}) VALUES ('s-h', 1796064778.51, {'?, ' * 6}?)",
+                row,
+            )
+    store.close()
+    reading = Reading()
+    before = hashlib.sha256(place.read_bytes()).hexdigest()
+    old, first, last, cut = read(place, reading)
+    assert [message["content"] for message in old.request["messages"]] == ["You code.", "old"]
+    assert first.request["messages"][1:] == [{"role": "user", "content": "look [at 9:00]"}]
+    assert first.response is not None and first.response["choices"][0]["finish_reason"] == "tool_calls"
+    assert last.request["messages"][2:] == [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": LS}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "a b"},
+    ]
+    assert (last.cwd, last.started_at, last.lacks) == ("/srv/p", "2026-11-30T18:52:58.510+00:00", ("tools",))
+    assert (cut.state, cut.response) == ("interrupted", None)
+    assert reading.unreadable > 0
+    assert [file.name for file in tmp_path.glob("state*")] == ["state.db"]
+    assert hashlib.sha256(place.read_bytes()).hexdigest() == before

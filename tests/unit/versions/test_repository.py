@@ -85,7 +85,7 @@ def test_large_files_become_pointers_in_the_layout_of_git_lfs(repository: Reposi
 
 def test_a_component_that_did_not_change_is_carried_by_its_tree_id(repository: Repository) -> None:
     first = repository.commit({"weights/a.json": b"{}", **RULE}, {"number": 1}, None, "v1")
-    second = repository.commit({"harness/rules/b.md": b"new"}, {"number": 2}, first, "v2", carry=["weights"])
+    second = repository.commit({"harness/rules/b.md": b"new"}, {"number": 2}, first, "v2", changes=["harness"])
     assert repository.components(second)["weights"] == repository.components(first)["weights"]
     assert sorted(repository.files(second)) == ["harness/rules/b.md", "weights/a.json"]
 
@@ -103,24 +103,6 @@ def test_a_path_that_could_leave_the_tree_is_refused(repository: Repository, pat
 def test_a_file_cannot_also_be_a_folder(repository: Repository) -> None:
     with pytest.raises(InvalidInput):
         repository.commit({"a": b"x", "a/b": b"y"}, {}, None, "v1")
-
-
-def test_two_hundred_versions_and_returns_leave_a_repository_that_git_finds_clean(
-    repository: Repository, git: Git
-) -> None:
-    releases = [publish(repository, 1, None, b"0")]
-    for number in range(2, 202):
-        parent = releases[-1]
-        if number % 3 == 0:
-            release = repository.republish(releases[number // 2], {"number": number}, parent, "back")
-        else:
-            files = {f"harness/rules/r{number % 7}.md": b"%d" % number, "harness/rules/a.md": b"same"}
-            release = repository.commit(files, {"number": number}, parent, f"v{number}")
-        repository.advance("default", release, parent)
-        releases.append(release)
-    assert git("fsck", "--strict", "--full", "--no-dangling") == ""
-    assert git("rev-list", "--count", "default").strip() == "201"
-    assert git("rev-list", "default").split() == releases[::-1]
 
 
 def test_only_the_expected_head_moves(repository: Repository) -> None:

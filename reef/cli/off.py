@@ -27,9 +27,9 @@ def off(
 ) -> None:
     """Turn reef off, and show that plain agents are as they were.
 
-    It stops the daemon. Nothing else is to be turned back: reef runs agents in homes of its own and never writes to the folders that they
-    have without it, so `codex`, `claude` or `pi` without `reef-` go on as they are. `reef up`, or a `reef-` command,
-    turns it on again.
+    It stops the daemon. Nothing else is to be turned back: reef runs agents in homes of its own and never writes to the
+    folders that they have without it, so `codex`, `claude` or `pi` without `reef-` go on as they are. `reef up`, or a
+    `reef-` command, turns it on again.
 
     With `--prove` the checksums of those folders are printed: as they were when reef was first installed for the agent,
     at the last start of its `reef-` command, before this command, and now.

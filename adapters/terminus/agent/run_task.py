@@ -18,6 +18,7 @@ import time
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 USAGE = """usage: reef-terminus [--turns N] TASK_FOLDER | "instruction"
 
@@ -104,7 +105,7 @@ async def _run(instruction: str, limit_s: float | None, home: Path, token: str, 
 
 
 async def _work(
-    instruction: str, here: Here, model: dict, token: str, name: str, skills: Path, turns: int | None
+    instruction: str, here: Here, model: dict[str, Any], token: str, name: str, skills: Path, turns: int | None
 ) -> None:
     from harbor.agents.terminus_2 import Terminus2
     from harbor.models.agent.context import AgentContext
@@ -141,7 +142,14 @@ class Here:
         # The token is for the model's calls; the task's own commands do not need it.
         self._environ = {key: value for key, value in environ.items() if key != "REEF_SESSION"}
 
-    async def exec(self, command: str, cwd=None, env=None, timeout_sec=None, user=None):
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+    ) -> Any:
         """Run a shell command. Nothing is ever done as another user."""
         from harbor.environments.base import ExecResult
 
@@ -158,7 +166,7 @@ class Here:
         )
         return ExecResult(stdout=done.stdout, stderr=done.stderr, return_code=done.returncode)
 
-    async def is_dir(self, path: str, user=None) -> bool:
+    async def is_dir(self, path: str, user: str | int | None = None) -> bool:
         """Whether there is such a folder."""
         return Path(path).is_dir()
 

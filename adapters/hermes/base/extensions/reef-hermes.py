@@ -14,7 +14,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 URL = os.environ.get("REEF_URL", "")
 TOKEN = os.environ.get("REEF_SESSION", "")
@@ -34,7 +36,7 @@ class Refused(Exception):
     """What the daemon or the wrapper said no to, in its own sentence."""
 
 
-def call(method, path, body=None, timeout=15.0):
+def call(method: str, path: str, body: dict[str, Any] | None = None, timeout: float = 15.0) -> dict[str, Any]:
     """One call to the daemon with the session's token. Raises Refused."""
     headers = {"authorization": f"Bearer {TOKEN}"}
     data = None
@@ -46,29 +48,30 @@ def call(method, path, body=None, timeout=15.0):
         # No proxy of the person's stands between the agent and the daemon.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=timeout) as reply:
-            return json.load(reply)
+            answer: dict[str, Any] = json.load(reply)
+            return answer
     except urllib.error.HTTPError as error:
         raise Refused(told(error)) from None
     except (OSError, ValueError):
         raise Refused("the daemon is not running (reef up)") from None
 
 
-def told(error):
+def told(error: urllib.error.HTTPError) -> str:
     """The sentence in an error reply."""
     try:
         found = json.load(error).get("error") or {}
     except (OSError, ValueError, AttributeError):
         found = {}
-    message = found.get("message") or f"the daemon answered with status {error.code}"
+    message: str = found.get("message") or f"the daemon answered with status {error.code}"
     return message + (f" ({found['hint']})" if found.get("hint") else "")
 
 
-def safe(text):
+def safe(text: str) -> str:
     """`text` without anything that could steer the terminal."""
     return CONTROLS.sub("\ufffd", text)
 
 
-def installed():
+def installed() -> tuple[int, str | None]:
     """The installed version's number and release, read anew: an install may come during the session."""
     try:
         facts = json.loads((TREE.parent / "install.json").read_text(encoding="utf-8"))
@@ -81,10 +84,10 @@ def installed():
 class Plugin:
     """The plugin of one process."""
 
-    def __init__(self, ctx):
+    def __init__(self, ctx: Any) -> None:
         self.ctx = ctx
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         """One line to the person at the terminal; nothing where nobody looks at one."""
         if self.ctx._manager._cli_ref is None:
             return
@@ -92,7 +95,7 @@ class Plugin:
 
         _cprint(safe(text))
 
-    def reefine(self, args):
+    def reefine(self, args: str) -> str:
         text = args.strip()
         if not text:
             return "usage: /reefine what should change, in plain words"
@@ -105,7 +108,7 @@ class Plugin:
         again = f"reef asks watch {filed['number']} -s {filed['scenario']}"
         return f"reef: ask #{filed['number']} filed for scenario {filed['scenario']}\nfollow it with: {again}"
 
-    def follow(self, record, number):
+    def follow(self, record: str, number: int) -> None:
         """Follow an ask until it is settled, then say what became of it."""
         until = time.monotonic() + FOLLOW_S
         try:
@@ -118,7 +121,7 @@ class Plugin:
         except Refused as error:
             self.say(f"reef: {error}")
 
-    def versions(self, args):
+    def versions(self, args: str) -> str:
         found = call("GET", "/reef/harness/releases")
         scenario, rows = found["scenario"], found["releases"]
         wanted, verb = [*args.split(), "", ""][:2]
@@ -130,17 +133,17 @@ class Plugin:
         row = next((row for row in rows if str(row["version"]) == wanted.removeprefix("v")), None)
         if wanted and row is None:
             raise Refused(f"scenario {scenario} has no version {wanted}")
-        if verb != "install":
+        if row is not None and verb != "install":
             return f"in another terminal: reef versions show v{row['version']} -s {scenario}"
         return self.install(row["version"] if row else None, scenario)
 
-    def install(self, version, scenario):
+    def install(self, version: int | None, scenario: str) -> str:
         """Have the person asked, outside of this session, and install on their yes."""
         place = os.environ.get("REEF_CONFIRM")
         paste = "reef versions install" + (f" v{version}" if version else "") + f" -s {scenario}"
         if not place:
             return f"a session decides nothing: in another terminal: {paste} --adapter hermes"
-        last = {}
+        last: dict[str, Any] = {}
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
                 asking.connect(place)
@@ -160,7 +163,7 @@ class Plugin:
         error = last.get("error") or {"message": "the wrapper broke off"}
         raise Refused(error["message"] + (f" ({error['hint']})" if error.get("hint") else ""))
 
-    def notice(self):
+    def notice(self) -> None:
         """Say once that a newer version is served. Quiet when the daemon does not answer, or nobody looks."""
         try:
             found = call("GET", "/reef/harness/releases", timeout=2.0)
@@ -174,7 +177,7 @@ class Plugin:
             pinned = any(row["version"] == here and row.get("pinned") for row in found["releases"])
             self.say(f"{newer}; {'pinned, so it stays: reef versions unpin' if pinned else '/versions install'}")
 
-    def wait(self):
+    def wait(self) -> None:
         """Until there is a screen to write on: the plugin is loaded before Hermes draws one, or without it."""
         until = time.monotonic() + START_S
         while time.monotonic() < until:
@@ -183,7 +186,7 @@ class Plugin:
                 return
             time.sleep(0.2)
 
-    def request(self, request, session_id="", **_):
+    def request(self, request: dict[str, Any], session_id: str = "", **_: Any) -> dict[str, Any]:
         """What is changed in every model call: the session's name, the rules as installed now, typed commands."""
         headers = dict(request.get("extra_headers") or {})
         if session_id:
@@ -191,7 +194,9 @@ class Plugin:
         messages = [fresh(message) for message in request.get("messages") or []]
         return {"request": {**request, "extra_headers": headers, "messages": messages}, "source": "reef"}
 
-    def execution(self, request, next_call, model="", **_):
+    def execution(
+        self, request: dict[str, Any], next_call: Callable[[dict[str, Any]], Any], model: str = "", **_: Any
+    ) -> Any:
         """Answer reef's own commands without a model, also where Hermes takes no commands."""
         found = TYPED.match(last_words(request))
         own = {"reefine": self.reefine, "versions": self.versions}
@@ -200,14 +205,14 @@ class Plugin:
         return completion(guarded(own[found[1]])(found[2] or ""), model)
 
 
-def line(row, here):
+def line(row: dict[str, Any], here: int) -> str:
     marks = [row.get("current") and "served", row["version"] == here and "installed"]
     marks += [row.get("pending") and "needs your yes", row.get("pinned") and "pinned"]
     told = ", ".join(mark for mark in marks if mark)
     return f"v{row['version']}  {row.get('summary') or row.get('operation')}  {told}".rstrip()
 
 
-def outcome(number, now):
+def outcome(number: int, now: dict[str, Any]) -> str:
     """What became of an ask, in one line."""
     version = f" v{now['version']}" if now.get("version") else ""
     reason = now.get("reason") or now.get("meaning") or ""
@@ -216,7 +221,7 @@ def outcome(number, now):
     return f"reef: ask #{number} {now.get('state')}{version}: {reason}{then}"
 
 
-def fresh(message):
+def fresh(message: dict[str, Any]) -> dict[str, Any]:
     """A message of a request with the installed rules, or with the text of the command that was typed."""
     content = message.get("content")
     if not isinstance(content, str):
@@ -230,7 +235,7 @@ def fresh(message):
     return message
 
 
-def rules_now():
+def rules_now() -> str | None:
     """The text of the installed rules; None when it is not the one that reef wrote."""
     try:
         text = (TREE / "SOUL.md").read_text(encoding="utf-8").strip()
@@ -239,7 +244,7 @@ def rules_now():
     return text if text.startswith(HEAD) and text.endswith(TAIL) else None
 
 
-def expanded(typed):
+def expanded(typed: str) -> str | None:
     """The text of the command that `typed` names, with what was typed behind it; None when it names none."""
     found = TYPED.match(typed.strip())
     if found is None:
@@ -252,18 +257,18 @@ def expanded(typed):
     return body.strip().replace("$ARGUMENTS", (found[2] or "").strip())
 
 
-def commands():
+def commands() -> list[str]:
     """The ids of the installed version's commands."""
     return sorted(file.stem for file in (TREE / "commands").glob("*.md"))
 
 
-def last_words(request):
+def last_words(request: dict[str, Any]) -> str:
     messages = request.get("messages") or [{}]
     content = messages[-1].get("content")
     return content.strip() if messages[-1].get("role") == "user" and isinstance(content, str) else ""
 
 
-def completion(text, model):
+def completion(text: str, model: str) -> Any:
     """`text` as a model's reply."""
     from openai.types.chat import ChatCompletion
 
@@ -274,10 +279,10 @@ def completion(text, model):
     return ChatCompletion.model_validate({**facts, "choices": [choice], "usage": usage})
 
 
-def guarded(run):
+def guarded(run: Callable[[str], str]) -> Callable[[str], str]:
     """`run` with a refusal as the text that is shown."""
 
-    def guard(args):
+    def guard(args: str) -> str:
         try:
             return safe(run(args))
         except Refused as error:
@@ -286,7 +291,7 @@ def guarded(run):
     return guard
 
 
-def stay_here():
+def stay_here() -> None:
     """Keep Hermes from asking somebody else's server for a catalogue of models: reef names the one that is served."""
     with contextlib.suppress(ImportError):
         from agent import models_dev
@@ -294,7 +299,7 @@ def stay_here():
         models_dev.fetch_models_dev = lambda force_refresh=False: {}
 
 
-def register(ctx):
+def register(ctx: Any) -> None:
     if not TOKEN:
         return
     stay_here()
@@ -306,7 +311,7 @@ def register(ctx):
         ctx.register_middleware("llm_execution", plugin.execution)
     for name in commands():
 
-        def start(args, name=name):
+        def start(args: str, name: str = name) -> None:
             ctx.inject_message(expanded(f"/{name} {args}") or "")
 
         ctx.register_command(name, start, "A command of this harness", "<words>")

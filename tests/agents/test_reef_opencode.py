@@ -146,7 +146,10 @@ def test_a_prompt_over_the_models_window_is_refused_in_reefs_own_words(home: Hom
     linked(vendors / "models", home.data / "models")
     home.ok("reef up --recipe reefine --harness.adapter opencode --model embedded")
     home.ok("reef scenarios create coding && reef agents add opencode -s coding")
-    ran = home.sh("reef-opencode run 'say hi'", timeout=300)
+    # OpenCode's own request fits into the small model, and with long rules of the project it does not.
+    (home.project / "AGENTS.md").write_text("Use spaces in every file of this project. " * 1500)
+    # Of itself OpenCode says so and then has the model sum the session up, which takes a small one minutes.
+    ran = home.sh("reef-opencode run 'say hi'", timeout=300, OPENCODE_DISABLE_AUTOCOMPACT="1")
     assert re.search(r"request needs about [\d,]+ tokens, the model has 8,192", ran.stdout + ran.stderr), ran
 
 

@@ -18,7 +18,8 @@ from tests.http.running import Home, Upstream
 
 ADAPTERS = sorted(file.parent.name for file in bundled("adapters").glob("*/adapter.toml"))
 SECRET = "hunter2-secret"
-WITHOUT_WRAPPER = ("terminus",)
+WORK_ON_A_TASK = ("terminus",)
+"""Agents that start on the folder of a task and on nothing else."""
 # In the place of each agent, of Node and of Python: it tells its environment and what the files of its home say.
 PROGRAM = """#!/bin/sh
 [ "$1" = -p ] && { echo "$0"; echo v24.0.0; exit; }
@@ -70,9 +71,9 @@ def test_every_agent_is_installed_on_a_fresh_state_and_finds_the_daemon(fresh: H
     done = fresh.person.post("/reef/harness/install", json={"scenario": "default", "adapter": name}).text
     assert '"installed"' in done, done
     wrapper = fresh.paths.bin / f"reef-{name}"
-    assert wrapper.is_file() is (name not in WITHOUT_WRAPPER)
+    assert wrapper.is_file()
     install = load_adapter(name, fresh.paths).install
-    if wrapper.is_file() and install is not None and install.kind != "ships":
+    if name not in WORK_ON_A_TASK and install is not None and install.kind != "ships":
         # The fake tells what the real one would have found.
         ended = subprocess.run(
             [wrapper], env=fresh.env, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=60

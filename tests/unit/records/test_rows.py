@@ -197,12 +197,12 @@ def test_counts_show_each_scenario_as_the_status_does(writer: Writer, reader: Re
     assert counts["records"]["last_at"] == reader.records(limit=1)[0]["started_at"]
     assert counts["scenarios"] == [
         {
-            "name": "default", "recipe": "reefine", "adapter": "pi", "head": 1, "pending": [2], "records": 2,
-            "reports": 0, "agent_reports": 0, "asks_open": 1, "running_step": step,
+            "name": "default", "recipe": "reefine", "adapter": "pi", "head": 1, "pending": [2], "pinned": [],
+            "records": 2, "reports": 0, "agent_reports": 0, "asks_open": 1, "running_step": step,
         },
         {
-            "name": "other", "recipe": "reefine", "adapter": "pi", "head": None, "pending": [], "records": 1,
-            "reports": 0, "agent_reports": 0, "asks_open": 0, "running_step": None,
+            "name": "other", "recipe": "reefine", "adapter": "pi", "head": None, "pending": [], "pinned": [],
+            "records": 1, "reports": 0, "agent_reports": 0, "asks_open": 0, "running_step": None,
         },
     ]  # fmt: skip
 

@@ -68,7 +68,7 @@ def hostile(fake: DaemonFake) -> DaemonFake:
             text,
             pending=True,
             evaluation=evaluation,
-            requires=[{"name": text, "kind": "binary", "check": "sh", "prompt": text}],
+            requires=[{"name": text, "kind": "service", "prompt": text}],
             asks=[{"number": 1, "text": text}],
         ),
     ]

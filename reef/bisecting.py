@@ -114,7 +114,7 @@ def load(paths: Paths, scenario: str) -> Bisection | None:
         return Bisection(scenario, int(found["good"]), int(found["bad"]), answers)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
         raise Failed(f"{place} cannot be read", f"reef versions bisect reset -s {scenario}") from None
 
 
@@ -132,12 +132,25 @@ def drop(paths: Paths, scenario: str) -> bool:
     return there
 
 
-def running(paths: Paths, scenario: str) -> Bisection:
-    """The search of a scenario. Raises NotFound with the command that starts one."""
+def running(paths: Paths, rows: Rows, scenario: str) -> Bisection:
+    """The search of a scenario. Raises NotFound with the command that starts one, Failed when it is of other versions.
+
+    The file outlives the versions where the home is restored from a backup.
+    """
     found = load(paths, scenario)
     if found is None:
         raise NotFound(f"no bisection of scenario {scenario} is running", f"reef versions bisect start -s {scenario}")
-    return found
+    return fits(found, rows)
+
+
+def fits(search: Bisection, rows: Rows) -> Bisection:
+    """The same search. Raises Failed when the scenario has no versions between which it could go on."""
+    if not {search.good, search.bad} <= set(_published(rows)) or not search.suspects(rows):
+        raise Failed(
+            f"the bisection between v{search.good} and v{search.bad} does not fit the versions of {search.scenario}",
+            f"reef versions bisect reset -s {search.scenario}",
+        )
+    return search
 
 
 def refuse_running(search: Bisection | None, rows: Rows) -> None:

@@ -38,6 +38,11 @@ def one_line(text: str, columns: int = 80) -> str:
     return kept.rstrip() + "…"
 
 
+def told(message: str, hint: str | None) -> str:
+    """An error as programs without a screen print it: the sentence, and below it what to paste."""
+    return f"error: {safe(message)}\n" + (f"hint: {safe(hint)}\n" if hint else "")
+
+
 def short_id(hex_id: str) -> str:
     """An id as people read it: first four and last two digits (`9f3c…e1`)."""
     return f"{hex_id[:4]}…{hex_id[-2:]}" if len(hex_id) > 8 else hex_id

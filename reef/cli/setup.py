@@ -56,9 +56,10 @@ def setup(
     that only you can read, beside the install; it reaches the agent's environment and nothing else, and a variable that
     your shell sets wins. A check is a command of the version: it is shown, and runs here after your yes.
     """
-    if len([given for given in (set_value, mark, run) if given is not None]) > 1:
+    given = [value for value in (set_value, mark, run) if value is not None]
+    if len(given) > 1:
         raise UsageError("--set, --mark and --run are one at a time", "reef setup --help")
-    if not json or set_value or mark or run:
+    if not json or given:
         person_only("provide what a version needs")
     paths = Paths.from_environ()
     name = scenario(paths, scenario_name, quiet=json)

@@ -57,14 +57,15 @@ def bisect(
     with daemon(paths) as client:
         rows = versions_of(client, name)
         if action is None:
-            search = bisecting.load(paths, name) or _begin(paths, rows, name, good, bad)
+            kept = bisecting.load(paths, name)
+            search = bisecting.fits(kept, rows) if kept else _begin(paths, rows, name, good, bad)
             _turns(paths, client, rows, search, installing.adapter_of(client, name, adapter))
             return
         if action == "start":
             bisecting.refuse_running(bisecting.load(paths, name), rows)
             search = _begin(paths, rows, name, good, bad)
         else:
-            search = bisecting.running(paths, name)
+            search = bisecting.running(paths, rows, name)
         for answer in ANSWERS:
             if action == answer:
                 _answer(paths, rows, search, existing(rows, name, version) if version else None, answer)

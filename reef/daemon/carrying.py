@@ -17,9 +17,9 @@ from reef.credentials import find_credentials
 from reef.daemon.asking import read_requires
 from reef.daemon.house import House
 from reef.daemon.scenarios import Scenario
-from reef.errors import Conflict, InvalidInput, ReefError
-from reef.harness.adapter import known_adapters, load_adapter
-from reef.harness.admission import NEEDS_SANDBOX, admit, code_reasons
+from reef.errors import Conflict, InvalidInput
+from reef.harness.adapter import load_adapter, readable_adapters
+from reef.harness.admission import NEEDS_SANDBOX, admit, code_elsewhere, code_reasons
 from reef.harness.carry_away import Form, plain_files
 from reef.harness.tree import PREFIX, RESERVED, Tree
 from reef.paths import ensure_private
@@ -32,7 +32,6 @@ from reef.versions.publish import Proposal
 Json = dict[str, Any]
 Kind = Literal["archive", "bundle", "skills", "agents-md", "git"]
 KINDS: tuple[Kind, ...] = ("archive", "bundle", "skills", "agents-md", "git")
-_SHELL = ("skill", "agent_command")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -189,11 +188,7 @@ def _admitted(house: House, scenario: Scenario, current: Tree, tree: Tree, file:
     if wrong:
         raise InvalidInput(f"{file}: {one_line('; '.join(wrong), 600)}", "reef versions export v1")
     code = [reason for change in changes for reason in code_reasons(change, adapter)]
-    # Whichever agent the scenario is installed for next: a text that calls a shell in one of them is code.
-    for _, other in known_adapters(house.paths):
-        if not isinstance(other, ReefError):
-            code += [reason for c in changes if c.after and c.after.kind in _SHELL for reason in code_reasons(c, other)]
-    return list(dict.fromkeys(code))
+    return list(dict.fromkeys(code + code_elsewhere(changes, readable_adapters(house.paths))))
 
 
 def _loaded_code(others: Mapping[str, bytes | Path], file: str) -> list[str]:

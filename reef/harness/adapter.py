@@ -55,6 +55,11 @@ def known_adapters(paths: Paths) -> list[tuple[str, Adapter | ReefError]]:
     return found
 
 
+def readable_adapters(paths: Paths) -> list[Adapter]:
+    """Every adapter that a version can be installed for."""
+    return [adapter for _, adapter in known_adapters(paths) if isinstance(adapter, Adapter)]
+
+
 def base_entries(adapter: Adapter) -> Tree:
     """The entries that reef ships for this agent, from the adapter's `base` folder: what v1 of a scenario holds."""
     base = adapter.folder / "base"

@@ -8,7 +8,7 @@ question (`reef.evaluation.reach`), not this one's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from reef.harness.adapter_file import Adapter
 from reef.harness.tree import PROGRAMS, RESERVED, Change, Entry, Tree
 
 NEEDS_SANDBOX = "needs the sandbox"
+_TEXTS = ("skill", "agent_command")
 _PROGRAM_WORDS = {"code_extension": "an extension", "tool": "a tool", "hook": "a hook"}
 
 
@@ -32,15 +33,25 @@ class Admission:
     tree: Tree | None = None
     code_bearing: bool = False
     """Whether the change adds or changes something that runs as code."""
+    elsewhere: list[str] = field(default_factory=list)
+    """Why it is code for another agent, each naming its entry; admitted, it waits for the person."""
 
     @property
     def detail(self) -> str:
         """One line for a step's row."""
-        return "; ".join(self.reasons) if self.reasons else "admitted"
+        if self.reasons or not self.elsewhere:
+            return "; ".join(self.reasons) if self.reasons else "admitted"
+        return f"admitted, and waits for your yes: {'; '.join(self.elsewhere)}"
 
 
-def admit(current: Tree, mutations: Iterable[Mapping[str, Any]], adapter: Adapter) -> Admission:
-    """Judge a sequence of mutations on `current` for one agent. Raises nothing: every refusal is a reason."""
+def admit(
+    current: Tree, mutations: Iterable[Mapping[str, Any]], adapter: Adapter, others: Sequence[Adapter] = ()
+) -> Admission:
+    """Judge a sequence of mutations on `current` for one agent. Raises nothing: every refusal is a reason.
+
+    `others` are the agents that the version may be installed for as well. What is code for one of them alone never runs
+    in a check of this one, so it is admitted, as code.
+    """
     candidate = current
     reasons: list[str] = []
     for mutation in mutations:
@@ -63,7 +74,17 @@ def admit(current: Tree, mutations: Iterable[Mapping[str, Any]], adapter: Adapte
             reasons += _faults(change.after, adapter) + _repeats(current, change.after)
     reasons += _missing_agents(candidate) + _sizes(candidate, adapter)
     reasons += [f"{reason.partition(': ')[0]}: {NEEDS_SANDBOX}: {reason.partition(': ')[2]}" for reason in code]
-    return Admission(not reasons, reasons, None if reasons else candidate, bool(code))
+    away = code_elsewhere(changes, others)
+    return Admission(not reasons, reasons, None if reasons else candidate, bool(code or away), away)
+
+
+def code_elsewhere(changes: Iterable[Change], others: Sequence[Adapter]) -> list[str]:
+    """Why created or updated texts are code for one of these agents, each `<id>: <reason>`.
+
+    A tree is not bound to one agent: a command that one reads as words starts a shell in another.
+    """
+    texts = [change for change in changes if change.after is not None and change.after.kind in _TEXTS]
+    return list(dict.fromkeys(reason for c in texts for other in others for reason in code_reasons(c, other)))
 
 
 def code_reasons(change: Change, adapter: Adapter) -> list[str]:
@@ -78,7 +99,7 @@ def code_reasons(change: Change, adapter: Adapter) -> list[str]:
         outside = sorted(key for key in keys if not _allowed(key, adapter.code.config_keys))
         return [f"{entry.id}: the setting {key!r} is not known to be harmless" for key in outside]
     found: list[str] = []
-    if entry.kind in ("skill", "agent_command"):
+    if entry.kind in _TEXTS:
         for pattern in adapter.code.shell_interpolation:
             if re.search(pattern, entry.text):
                 found.append(f"{entry.id}: the text calls a shell when {adapter.title} reads it")
@@ -123,7 +144,7 @@ def _faults(entry: Entry, adapter: Adapter) -> list[str]:
 
 
 def _check_front_matter(entry: Entry, adapter: Adapter) -> None:
-    if entry.kind not in ("skill", "agent_command"):
+    if entry.kind not in _TEXTS:
         return
     values, body = frontmatter.read(entry.text)
     if not body.strip():

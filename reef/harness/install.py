@@ -29,6 +29,7 @@ from reef.harness.adapter_file import Adapter
 from reef.harness.tree import relative_path
 from reef.ids import scenario_name, utc_now
 from reef.paths import Paths, ensure_private, write_atomic
+from reef.text import one_line
 
 MARK = "# Written by reef; a new install repairs it."
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
@@ -67,7 +68,7 @@ class Install:
                 continue
             what = "was removed" if path not in found else "was added" if path not in self.files else "was changed"
             again = f"reef versions install v{self.version} --adapter {self.adapter} --scenario {self.scenario}"
-            raise Refused(f"{self.tree / path} {what} after the install", again)
+            raise Refused(f"{one_line(str(self.tree / path), 4096)} {what} after the install", again)
 
 
 @dataclass(frozen=True)
@@ -198,8 +199,9 @@ def _recorded(folder: Path) -> dict[str, Any] | None:
     for name in ("installed_at", "left_out"):
         facts.pop(name, None)
     # One that somebody has edited is no install: the next one puts it right.
-    whole = all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items())
-    return facts if whole and all(isinstance(hash, str) for hash in facts["files"].values()) else None
+    whole = all(type(facts.get(name)) is kind for name, kind in _FACTS.items())
+    own = (facts.get("scenario"), facts.get("adapter")) == (folder.parent.name, folder.name)
+    return facts if whole and own and all(isinstance(hash, str) for hash in facts["files"].values()) else None
 
 
 def _hashes(tree: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from reef.errors import Failed, ReefError, Refused, UsageError
 from reef.harness.install import home_variables
 from reef.paths import Paths
-from reef.text import one_line
+from reef.text import one_line, told
 
 _USAGE = "python -m reef.harness.script SCENARIO ADAPTER [--uninstall]"
 _UNINSTALL = "--uninstall"
@@ -59,15 +59,15 @@ def main(argv: list[str]) -> int:
         scenario, adapter, *more = argv
         unused = " ".join(word for word in more if word != _UNINSTALL)
         if unused:
-            told = "everything goes into reef's own folders"
-            sys.stderr.write(f"note: {one_line(unused, 120)} is not used: {told}\n")
+            where = "everything goes into reef's own folders"
+            sys.stderr.write(f"note: {one_line(unused, 120)} is not used: {where}\n")
         if _UNINSTALL in more:
             for place in _remove(scenario, adapter):
                 sys.stdout.write(f"removed {one_line(place, 4096)}\n")
             return 0
         done = _install(scenario, adapter)
     except ReefError as error:
-        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        sys.stderr.write(told(error.message, error.hint))
         return error.exit_code
     what = "installed" if done["changed"] else "already installed"
     name, version = one_line(str(done["scenario"])), done["version"]

@@ -38,7 +38,7 @@ from reef.harness.resume import on_terminal, resume_line
 from reef.harness.said import said_after, say_why
 from reef.paths import Paths
 from reef.provided import provided
-from reef.text import safe
+from reef.text import safe, told
 
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "evolve": (["ask"], 'ask for a change: evolve "…" [--wait] [--timeout SECONDS]'),
@@ -104,7 +104,7 @@ def main(argv: list[str]) -> int:
             _become_reef(COMMANDS[arguments[0]][0], arguments, adapter, scenario)
         return run_agent(adapter, arguments, paths, scenario)
     except ReefError as error:
-        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        sys.stderr.write(told(error.message, error.hint))
         return error.exit_code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

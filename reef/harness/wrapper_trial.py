@@ -24,6 +24,7 @@ from reef.harness.adapter import load_adapter
 from reef.harness.install import install_tree, installed
 from reef.harness.wrapper import run_agent
 from reef.paths import Paths, ensure_private
+from reef.text import told
 
 _PROVIDED = ("env.json", "agreed.json")
 
@@ -50,7 +51,7 @@ def main(argv: list[str]) -> int:
             raise UsageError("a trial needs an agent, a scenario and a release", "reef versions try v3")
         return _try(argv[0], argv[1], argv[2], argv[3:])
     except ReefError as error:
-        sys.stderr.write(f"error: {error.message}\n" + (f"hint: {error.hint}\n" if error.hint else ""))
+        sys.stderr.write(told(error.message, error.hint))
         return error.exit_code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -18,7 +18,7 @@ from typing import Any
 from reef.credentials import clean_json
 from reef.errors import ReefError
 from reef.evaluation import gate
-from reef.harness.adapter import load_adapter
+from reef.harness.adapter import load_adapter, readable_adapters
 from reef.harness.admission import admit
 from reef.harness.tree import Tree
 from reef.learning import inputs, keeper
@@ -110,7 +110,7 @@ def _judge(recipe: Recipe, candidate: Candidate, batch: Batch, context: Context,
         return Result(
             outcome="rejected", reason=again, evaluation={"policy": context.policy, "groups": groups}, **facts
         )
-    admission = admit(context.tree, mutations, context.adapter)
+    admission = admit(context.tree, mutations, context.adapter, readable_adapters(context.paths))
     context.activity("admission", admission.detail, not admission.ok)
     evaluation = recipe.evaluate(candidate, context) if admission.ok else None
     if evaluation is None:

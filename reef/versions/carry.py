@@ -15,11 +15,12 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from reef.errors import InvalidInput, NotFound, Refused, TooLarge
 from reef.ids import scenario_name
@@ -37,6 +38,7 @@ _MOST_LOCK = 4 * 1024 * 1024
 _MOST_SMALL = 8 * 1024 * 1024
 """Bytes of one file that is not kept as a large one; all of them together may have eight times as many."""
 _PIECE = 1024 * 1024
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,18 @@ def read(file: Path, folder: Path) -> Carried:
 
 def _read_archive(file: Path, folder: Path) -> Carried:
     try:
-        with tarfile.open(file, "r|gz") as archive:
+        with gzip.open(file) as raw, _stepped(lambda: tarfile.open(fileobj=raw, mode="r|")) as archive:
             return _members(archive, file.name, folder)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{file.name} is no archive of a version: {error}", "reef versions export v1") from None
+
+
+def _stepped(step: Callable[[], _T]) -> _T:
+    """What one step of tarfile gives. Raises TarError also for a header in which it trips over a number."""
+    try:
+        return step()
+    except (ValueError, OverflowError) as error:
+        raise tarfile.ReadError(str(error)) from None
 
 
 def _members(archive: tarfile.TarFile, name: str, folder: Path) -> Carried:
@@ -143,7 +153,7 @@ def _members(archive: tarfile.TarFile, name: str, folder: Path) -> Carried:
     locked: dict[str, Any] = {}
     files: dict[str, bytes | Path] = {}
     small = 0
-    for entry in archive:
+    while (entry := _stepped(archive.next)) is not None:
         body = archive.extractfile(entry) if entry.isreg() else None
         if body is None:
             raise InvalidInput(f"{name}: {entry.name[:200]!r} is not a plain file")
@@ -172,7 +182,7 @@ def _lock(name: str, entry: tarfile.TarInfo, body: IO[bytes], folder: Path) -> t
     try:
         lock = json.loads(body.read())
         locked = {str(path): (str(said["sha256"]), int(said["size"])) for path, said in lock.pop("files").items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidInput(f"{name}: its {LOCK} cannot be read") from None
     if lock.pop("format", None) != FORMAT:
         raise InvalidInput(f"{name} is not of the form {FORMAT}", "reef --version")

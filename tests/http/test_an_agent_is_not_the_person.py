@@ -44,6 +44,7 @@ DECIDING = [
     ["scenarios", "archive", "default"],
     ["agents", "add", "pi"],
     ["setup", "--set", "A=b"],
+    ["setup", "--mark=", "--json"],
     ["proposals", "list"],
     ["page", "v1"],
     ["down", "--now"],

@@ -82,11 +82,11 @@ def test_only_versions_in_question_are_answered_and_only_published_ones_are_sear
 def test_a_search_is_kept_and_a_file_that_cannot_be_read_is_named(paths: Paths) -> None:
     rows = chain(8)
     with pytest.raises(NotFound):
-        bisecting.running(paths, "coding")
+        bisecting.running(paths, rows, "coding")
     search = begin(rows, "coding", 2, 8)
     search.answer(rows, 5, "good")
     bisecting.save(paths, search)
-    again = bisecting.running(paths, "coding")
+    again = bisecting.running(paths, rows, "coding")
     assert again == search
     with pytest.raises(Conflict):
         bisecting.refuse_running(again, rows)
@@ -96,3 +96,18 @@ def test_a_search_is_kept_and_a_file_that_cannot_be_read_is_named(paths: Paths) 
         bisecting.load(paths, "coding")
     assert bisecting.drop(paths, "coding")
     assert not bisecting.drop(paths, "coding")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "answers"),
+    [(5, 1, "{}"), (1, 99, "{}"), (1, 8, '{"8": "good"}'), (0, 8, "{}"), ("1e999", 8, "{}"), (True, "[]", "{}")],
+)
+def test_a_kept_search_that_does_not_fit_the_versions_is_refused_with_what_forgets_it(
+    paths: Paths, good: object, bad: object, answers: str
+) -> None:
+    bisecting.save(paths, begin(chain(8), "coding", 1, 8))
+    place = paths.state / "bisect" / "coding.json"
+    place.write_text(f'{{"good": {str(good).lower()}, "bad": {bad}, "answers": {answers}}}')
+    with pytest.raises(Failed) as failed:
+        bisecting.running(paths, chain(8), "coding")
+    assert failed.value.hint == "reef versions bisect reset -s coding"

@@ -148,6 +148,16 @@ def test_a_shell_call_in_a_text_is_code_for_an_agent_that_runs_it(base: Tree, pi
     assert refused.code_bearing and "needs the sandbox" in refused.detail
 
 
+def test_a_text_that_is_code_for_another_agent_is_admitted_as_code_that_waits(base: Tree, pi: Adapter) -> None:
+    text = "---\nname: linter\ndescription: lint\nhooks: {}\n---\nNow: !`touch owned`\n"
+    found = admit(base, [skill(text)], pi, [pi, load_adapter("claude")])
+    assert found.ok and found.tree is not None and found.code_bearing
+    assert "waits for your yes" in found.detail and "calls a shell when Claude Code reads it" in found.detail
+    assert "'hooks' in the front matter" in found.detail
+    plain = admit(base, [skill("---\nname: linter\ndescription: lint\n---\nRun it.\n")], pi, [load_adapter("claude")])
+    assert plain.ok and not plain.code_bearing and plain.detail == "admitted"
+
+
 def test_settings_on_the_allow_list_and_removals_are_no_code(base: Tree, pi: Adapter) -> None:
     data = {"compaction": {"enabled": False}, "defaultThinkingLevel": "low"}
     found = admit(base, [{"op": "create", "id": "settings", "kind": "config", "config": {"data": data}}], pi)

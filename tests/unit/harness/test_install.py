@@ -130,6 +130,19 @@ def test_a_tree_that_was_changed_by_hand_is_refused_and_the_file_named(paths: Pa
     installed(paths, "coding", "pi").verify()
 
 
+@pytest.mark.parametrize("field", [("scenario", "\x1b[31mother"), ("adapter", "../../pi"), ("version", True)])
+def test_an_install_json_that_speaks_of_another_place_is_no_install(
+    paths: Paths, pi: Adapter, field: tuple[str, object]
+) -> None:
+    put(paths, pi)
+    place = paths.harness / "coding" / "pi" / "install.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | dict([field])))
+    with pytest.raises(NotFound, match="no harness of scenario coding is installed for pi"):
+        installed(paths, "coding", "pi")
+    put(paths, pi)
+    assert installed(paths, "coding", "pi").version == 1
+
+
 def test_what_is_not_installed_is_said_with_the_command_that_installs_it(paths: Paths) -> None:
     with pytest.raises(NotFound, match="no harness of scenario coding is installed for pi") as missing:
         installed(paths, "coding", "pi")

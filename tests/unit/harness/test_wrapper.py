@@ -115,6 +115,14 @@ def test_a_tree_that_was_changed_is_refused_before_anything_else(made: Install, 
     assert f"error: {made.tree / 'AGENTS.md'} was changed after the install\n" in done.stderr
 
 
+def test_the_name_of_a_planted_file_gives_the_terminal_no_orders(made: Install, agent: Path) -> None:
+    (made.tree / "\x1b[2Jx\nhint: touch owned").write_text("x")
+    refused = wrapper()
+    assert refused.returncode == 5 and "\x1b" not in refused.stderr and "was added" in refused.stderr
+    hints = [line for line in refused.stderr.splitlines() if line.startswith("hint: ")]
+    assert hints == ["hint: reef versions install v2 --adapter pi --scenario coding"]
+
+
 def test_a_scenario_that_is_not_installed_is_named(made: Install, agent: Path) -> None:
     done = wrapper("-p", "hi", REEF_SCENARIO="other")
     assert done.returncode == 1

@@ -194,3 +194,22 @@ def test_large_files_that_the_disk_cannot_hold_are_refused_before_any_is_written
     with pytest.raises(TooLarge):
         taken(packed(tmp_path / "a.tar.gz", [entry]))
     assert list((tmp_path / "large").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda place: packed(place, [member("reef.lock.json", b"""{"files": {"a": {"sha256": "", "size": 1e999}}}""")]),
+        lambda place: packed(place, [member("reef.lock.json", b"{}", pax_headers={"GNU.sparse.size": "x"})]),
+        lambda place: packed(place, [member("reef.lock.json", b"{}", pax_headers={"GNU.sparse.map": "a,b"})]),
+        lambda place: place.write_bytes(gzip.compress(b"")[:9]) and place,
+        lambda place: place.write_bytes(b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"a name without an end") and place,
+        lambda place: place.write_bytes(gzip.compress(b"")[:10] + b"\xff" * 40) and place,
+    ],
+    ids=["endless size", "sparse size", "sparse map", "cut header", "cut name", "no deflate"],
+)  # fmt: skip
+def test_an_archive_with_nonsense_in_its_headers_is_refused_by_name(
+    tmp_path: Path, taken: Callable[[Path], carry.Carried], broken: Callable[[Path], Path]
+) -> None:
+    with pytest.raises(InvalidInput, match=r"v1\.tar\.gz"):
+        taken(broken(tmp_path / "v1.tar.gz"))

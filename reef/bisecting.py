@@ -82,6 +82,11 @@ def begin(rows: Rows, scenario: str, good: int | None, bad: int | None) -> Bisec
     there = _published(rows)
     if not there:
         raise NotFound(f"scenario {scenario} has no version yet", f"reef scenarios create {scenario}")
+    if len(there) == 1:
+        raise InvalidInput(
+            f"scenario {scenario} has one version, and a search needs a good and a bad one",
+            f"reef versions list -s {scenario}",
+        )
     low, high = good or there[0], bad or there[-1]
     for number in (low, high):
         if number not in there:

@@ -139,7 +139,7 @@ def _request(connection: socket.socket) -> tuple[int | None, str]:
         got += block
     try:
         body = json.loads(got[:_LONGEST_LINE].partition(b"\n")[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput("the line is not JSON", 'use {"install": 3}') from None
     if not isinstance(body, dict) or "install" not in body or set(body) - {"install", "screen"}:
         raise InvalidInput("this socket installs a version and nothing else", 'use {"install": 3}')

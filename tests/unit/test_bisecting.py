@@ -98,6 +98,12 @@ def test_a_search_is_kept_and_a_file_that_cannot_be_read_is_named(paths: Paths) 
     assert not bisecting.drop(paths, "coding")
 
 
+def test_one_version_alone_is_nothing_to_search() -> None:
+    with pytest.raises(InvalidInput, match="has one version") as refused:
+        begin(chain(1), "coding", None, None)
+    assert refused.value.hint == "reef versions list -s coding"
+
+
 @pytest.mark.parametrize(
     ("good", "bad", "answers"),
     [(5, 1, "{}"), (1, 99, "{}"), (1, 8, '{"8": "good"}'), (0, 8, "{}"), ("1e999", 8, "{}"), (True, "[]", "{}")],

@@ -72,6 +72,7 @@ def test_its_file_is_the_users_alone_and_answers_line_by_line(confirming: Confir
         b'{"install": 0}\n',
         b'{"install": 3, "screen": "x"}\n',
         b'{"install": ' + b"1" * 9000,
+        b"[" * 4000 + b"\n",
     ],
 )
 def test_what_is_no_question_is_refused_and_nobody_is_asked(confirming: Confirming, line: bytes) -> None:

@@ -25,7 +25,9 @@ from tests.agents.fetching import fetch
 from tests.agents.pointing import MODEL, WRAPPED, point
 from tests.e2e.home import Home, linked
 from tests.e2e.room import Room
+from tests.e2e.tmux import tmux
 
+__all__ = ["tmux"]
 KEEP = os.environ.get("REEF_TEST_AGENTS")
 
 

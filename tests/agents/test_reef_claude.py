@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -11,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.agents import person
 from tests.e2e.home import Home, linked
-from tests.e2e.room import Room
 from tests.e2e.tmux import Tmux
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
@@ -31,46 +30,22 @@ OWN = {
 @pytest.fixture
 def home(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
     """A person's home in a sealed room, with Claude Code in it and files of the person's own Claude Code beside."""
-    room = Room(need_tool("bwrap"))
-    made = Home(tmp_path / "person", room)
-    linked(vendors / "agents", made.data / "agents")
-    for name, text in OWN.items():
-        (made.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.folder / name).write_text(text)
-    yield made
-    made.sh("reef down --now")
-    room.close()
+    with person.at_home(tmp_path, need_tool, vendors, OWN) as made:
+        yield made
 
 
 @pytest.fixture
 def coding(home: Home) -> Home:
-    """A home with a daemon on the scripted upstream and scenario `coding` installed for Claude Code."""
-    url, _ = home.fake_upstream()
-    upstream = f"--inference.upstream-url {url} --inference.upstream-model fake-model"
-    home.ok(f"reef up --recipe reefine --harness.adapter claude {upstream}")
-    home.ok("reef scenarios create coding && reef agents add claude -s coding")
-    return home
-
-
-@pytest.fixture
-def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
-    need_tool("tmux")
-    made = Tmux(coding)
-    yield made
-    made.end()
+    return person.serve(home, "claude")
 
 
 def plant(home: Home, *entries: dict[str, str]) -> None:
-    """Have a step publish these entries, and install what it made."""
-    (home.project / "ask").write_text(f"[[propose {json.dumps({'entries': entries, 'summary': 'planted'})}]]")
-    home.ok('reef-claude evolve "$(cat ask)" --wait && reef-claude update', timeout=300)
+    person.plant(home, "claude", entries, 300)
 
 
 def calls(home: Home) -> list[dict[str, Any]]:
     """The requests that Claude Code itself made."""
-    entries = [json.loads(line) for line in home.upstream_log.read_text(encoding="utf-8").splitlines()]
-    asked = [entry for entry in entries if entry["event"] == "request" and entry["path"].startswith("/v1/messages")]
-    return [json.loads(entry["body"]) for entry in asked]
+    return person.asked(home, "/v1/messages")
 
 
 def told(body: dict[str, Any]) -> str:
@@ -83,8 +58,7 @@ def told(body: dict[str, Any]) -> str:
 
 def own_files(home: Home) -> dict[str, str]:
     """Hash of every file of the person's own Claude Code."""
-    files = [home.folder / ".claude.json", *(home.folder / ".claude").rglob("*")]
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
+    return person.hashes(home, ".claude.json", ".claude")
 
 
 def trusted(home: Home) -> None:
@@ -162,7 +136,7 @@ def test_on_the_persons_own_configuration_the_version_comes_as_a_plugin(coding: 
     assert "You are mine" in told(sent) and "mine alone" in told(sent) and sent["model"] == "fake-model"
     after = own_files(coding)
     changed = {name for name in before if after.get(name) != before[name]}
-    assert changed <= {str(coding.folder / ".claude.json")}  # Claude Code counts its own starts there
+    assert changed <= {".claude.json"}  # Claude Code counts its own starts there
     asked = len(calls(coding))
     assert "reef: ask #2 filed" in coding.ok("reef-claude --alongside -p '/reefine be brief'")
     assert len(calls(coding)) == asked

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agents import person
 from tests.e2e.home import Home, linked
-from tests.e2e.room import Room
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
 
@@ -29,43 +28,27 @@ EXEC = "reef-codex exec --skip-git-repo-check"
 
 
 @pytest.fixture
-def home(tmp_path: Path, need_tool: Any, vendors: Path) -> Iterator[Home]:
+def home(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
     """A person's home in a sealed room, with Codex in it and files of the person's own Codex beside."""
-    room = Room(need_tool("bwrap"))
-    made = Home(tmp_path / "person", room)
-    linked(vendors / "agents", made.data / "agents")
-    for name, text in OWN.items():
-        (made.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.folder / name).write_text(text)
-    # Codex makes no sandbox from a home below the temporary folder, where this one is.
-    made.env["TMPDIR"] = str(made.folder / "tmp")
-    (made.folder / "tmp").mkdir()
-    yield made
-    made.sh("reef down --now")
-    room.close()
+    with person.at_home(tmp_path, need_tool, vendors, OWN) as made:
+        # Codex makes no sandbox from a home below the temporary folder, where this one is.
+        made.env["TMPDIR"] = str(made.folder / "tmp")
+        (made.folder / "tmp").mkdir()
+        yield made
 
 
 @pytest.fixture
 def coding(home: Home) -> Home:
-    """A home with a daemon on the scripted upstream and scenario `coding` installed for Codex."""
-    url, _ = home.fake_upstream()
-    upstream = f"--inference.upstream-url {url} --inference.upstream-model fake-model"
-    home.ok(f"reef up --recipe reefine --harness.adapter codex {upstream}")
-    home.ok("reef scenarios create coding && reef agents add codex -s coding")
-    return home
+    return person.serve(home, "codex")
 
 
 def plant(home: Home, *entries: dict[str, str]) -> None:
-    """Have a step publish these entries, and install what it made."""
-    (home.project / "ask").write_text(f"[[propose {json.dumps({'entries': entries, 'summary': 'planted'})}]]")
-    home.ok('reef-codex evolve "$(cat ask)" --wait && reef-codex update', timeout=200)
+    person.plant(home, "codex", entries, 200)
 
 
 def calls(home: Home) -> list[dict[str, Any]]:
     """The requests that Codex itself made."""
-    entries = [json.loads(line) for line in home.upstream_log.read_text(encoding="utf-8").splitlines()]
-    asked = [entry for entry in entries if entry["event"] == "request" and entry["path"].startswith("/v1/responses")]
-    return [json.loads(entry["body"]) for entry in asked]
+    return person.asked(home, "/v1/responses")
 
 
 def told(body: dict[str, Any]) -> str:
@@ -76,8 +59,7 @@ def told(body: dict[str, Any]) -> str:
 
 def own_files(home: Home) -> dict[str, str]:
     """Hash of every file of the person's own Codex."""
-    files = [file for file in (home.folder / ".codex").rglob("*") if file.is_file()]
-    return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return person.hashes(home, ".codex")
 
 
 def test_a_planted_rule_skill_and_command_are_in_the_request_and_the_session_reads_back(coding: Home) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,6 @@ from tests.e2e.tmux import Tmux
 
 __all__ = ["coding", "home"]
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
-
-
-@pytest.fixture
-def tmux(coding: Home, need_tool: Any) -> Iterator[Tmux]:
-    need_tool("tmux")
-    made = Tmux(coding)
-    yield made
-    made.end()
 
 
 def say(tmux: Tmux, text: str) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.agents import person
 from tests.e2e.home import Home, linked, requests_of
-from tests.e2e.room import Room
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
 
@@ -22,33 +20,20 @@ OWN = {"config.yaml": "# mine\nmodel: {default: other}\n", "SOUL.md": "You are m
 
 
 @pytest.fixture
-def home(tmp_path: Path, need_tool: Any, vendors: Path) -> Iterator[Home]:
+def home(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
     """A person's home in a sealed room, with Hermes in it and files of the person's own Hermes beside."""
-    room = Room(need_tool("bwrap"))
-    made = Home(tmp_path / "person", room)
-    linked(vendors / "agents", made.data / "agents")
-    for name, text in OWN.items():
-        (made.folder / ".hermes").mkdir(exist_ok=True)
-        (made.folder / ".hermes" / name).write_text(text)
-    yield made
-    made.sh("reef down --now")
-    room.close()
+    own = {f".hermes/{name}": text for name, text in OWN.items()}
+    with person.at_home(tmp_path, need_tool, vendors, own) as made:
+        yield made
 
 
 @pytest.fixture
 def coding(home: Home) -> Home:
-    """A home with a daemon on the scripted upstream and scenario `coding` installed for Hermes."""
-    url, _ = home.fake_upstream()
-    upstream = f"--inference.upstream-url {url} --inference.upstream-model fake-model"
-    home.ok(f"reef up --recipe reefine --harness.adapter hermes {upstream}")
-    home.ok("reef scenarios create coding && reef agents add hermes -s coding")
-    return home
+    return person.serve(home, "hermes")
 
 
 def plant(home: Home, *entries: dict[str, str]) -> None:
-    """Have a step publish these entries, and install what it made."""
-    (home.project / "ask").write_text(f"[[propose {json.dumps({'entries': entries, 'summary': 'planted'})}]]")
-    home.ok('reef-hermes evolve "$(cat ask)" --wait && reef-hermes update', timeout=200)
+    person.plant(home, "hermes", entries, 200)
 
 
 def calls(home: Home) -> list[dict[str, Any]]:
@@ -58,9 +43,7 @@ def calls(home: Home) -> list[dict[str, Any]]:
 
 def own_files(home: Home) -> dict[str, str]:
     """Hash of every file of the person's own Hermes."""
-    folder = home.folder / ".hermes"
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return person.hashes(home, ".hermes")
 
 
 def test_a_planted_rule_and_skill_are_in_the_request_and_the_session_reads_back(coding: Home) -> None:

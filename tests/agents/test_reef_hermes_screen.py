@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.home import Home, linked, requests_of
-from tests.e2e.room import Room
+from tests.agents import person
+from tests.e2e.home import Home, requests_of
 from tests.e2e.tmux import Tmux
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(600)]
@@ -18,18 +18,9 @@ RULE = "never use tabs in python"
 
 @pytest.fixture
 def coding(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
-    """A home with a daemon on the scripted upstream and scenario `coding` installed for Hermes."""
     need_tool("tmux")
-    room = Room(need_tool("bwrap"))
-    home = Home(tmp_path / "person", room)
-    linked(vendors / "agents", home.data / "agents")
-    url, _ = home.fake_upstream()
-    upstream = f"--inference.upstream-url {url} --inference.upstream-model fake-model"
-    home.ok(f"reef up --recipe reefine --harness.adapter hermes {upstream}")
-    home.ok("reef scenarios create coding && reef agents add hermes -s coding")
-    yield home
-    home.sh("reef down --now")
-    room.close()
+    with person.at_home(tmp_path, need_tool, vendors) as home:
+        yield person.serve(home, "hermes")
 
 
 def turns(home: Home) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sqlite3
@@ -13,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.agents import person
 from tests.e2e.home import Home, linked, requests_of
-from tests.e2e.room import Room
 
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
 
@@ -33,31 +32,17 @@ OWN = {
 @pytest.fixture
 def home(tmp_path: Path, need_tool: Callable[[str], str], vendors: Path) -> Iterator[Home]:
     """A person's home in a sealed room, with OpenCode in it and files of the person's own OpenCode beside."""
-    room = Room(need_tool("bwrap"))
-    made = Home(tmp_path / "person", room)
-    linked(vendors / "agents", made.data / "agents")
-    for name, text in OWN.items():
-        (made.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (made.folder / name).write_text(text)
-    yield made
-    made.sh("reef down --now")
-    room.close()
+    with person.at_home(tmp_path, need_tool, vendors, OWN) as made:
+        yield made
 
 
 @pytest.fixture
 def coding(home: Home) -> Home:
-    """A home with a daemon on the scripted upstream and scenario `coding` installed for OpenCode."""
-    url, _ = home.fake_upstream()
-    upstream = f"--inference.upstream-url {url} --inference.upstream-model fake-model"
-    home.ok(f"reef up --recipe reefine --harness.adapter opencode {upstream}")
-    home.ok("reef scenarios create coding && reef agents add opencode -s coding")
-    return home
+    return person.serve(home, "opencode")
 
 
 def plant(home: Home, *entries: dict[str, str]) -> None:
-    """Have a step publish these entries, and install what it made."""
-    (home.project / "ask").write_text(f"[[propose {json.dumps({'entries': entries, 'summary': 'planted'})}]]")
-    home.ok('reef-opencode evolve "$(cat ask)" --wait && reef-opencode update', timeout=300)
+    person.plant(home, "opencode", entries, 300)
 
 
 def calls(home: Home) -> list[dict[str, Any]]:
@@ -67,9 +52,8 @@ def calls(home: Home) -> list[dict[str, Any]]:
 
 def own_files(home: Home) -> dict[str, str]:
     """Hash of every file in the person's home that an OpenCode without reef would read."""
-    folders = [home.folder / name for name in (".config", ".opencode", ".agents", ".claude", ".local/share/opencode")]
-    files = [file for folder in folders for file in folder.rglob("*") if file.is_file() and "reef" not in file.parts]
-    return {str(file.relative_to(home.folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    found = person.hashes(home, ".config", ".opencode", ".agents", ".claude", ".local/share/opencode")
+    return {name: digest for name, digest in found.items() if "reef" not in Path(name).parts}
 
 
 def test_a_planted_rule_and_skill_are_in_the_request_and_the_session_reads_back(coding: Home) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from tests.agents.test_reef_opencode import RULE, calls, coding, home
@@ -12,14 +10,6 @@ from tests.e2e.tmux import Tmux
 
 __all__ = ["coding", "home"]
 pytestmark = [pytest.mark.slow, pytest.mark.network, pytest.mark.timeout(900)]
-
-
-@pytest.fixture
-def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
-    need_tool("tmux")
-    made = Tmux(coding)
-    yield made
-    made.end()
 
 
 def test_an_ask_typed_in_a_session_comes_back_as_a_rule_of_the_same_session(coding: Home, tmux: Tmux) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tests.e2e.home import Home, until
 
@@ -43,3 +46,12 @@ class Tmux:
 
     def end(self) -> None:
         self.home.sh(f"tmux -S {self.socket} kill-server")
+
+
+@pytest.fixture
+def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
+    """The screen of a home that serves scenario `coding`."""
+    need_tool("tmux")
+    made = Tmux(coding)
+    yield made
+    made.end()

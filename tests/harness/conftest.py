@@ -19,8 +19,9 @@ from reef.paths import Paths
 from tests.e2e.conftest import fetched, room
 from tests.e2e.home import Home, linked
 from tests.e2e.room import Room
+from tests.e2e.tmux import tmux
 
-__all__ = ["fetched", "room"]
+__all__ = ["fetched", "room", "tmux"]
 KEEP = os.environ.get("REEF_TEST_AGENTS")
 
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from tests.e2e.home import Home, requests_of
 from tests.e2e.tmux import Tmux
 
 RULE = "never use tabs in python"
-
-
-@pytest.fixture
-def tmux(coding: Home, need_tool: Callable[[str], str]) -> Iterator[Tmux]:
-    need_tool("tmux")
-    made = Tmux(coding)
-    yield made
-    made.end()
 
 
 def turns(home: Home) -> list[str]:

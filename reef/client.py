@@ -282,7 +282,7 @@ class Client(Connection):
         wanted = version or found.get("pinned")
         for row in found["releases"]:
             if row.get("current") if wanted is None else wanted in (row["version"], row["release_id"]):
-                return [needs.key(need) for need in row.get("requires") or [] if needs.met(need)]
+                return [needs.key(need) for need in needs.of(row) if needs.met(need)]
         return []
 
     def remove_harness(self, scenario: str, adapter: str) -> Json:

@@ -19,6 +19,12 @@ from reef.text import one_line
 Json = Mapping[str, Any]
 
 
+def of(row: Mapping[str, Any]) -> list[Json]:
+    """The needs in a row of a version or an ask; whatever else stands among them is none."""
+    found = row.get("requires")
+    return [need for need in found if isinstance(need, Mapping)] if isinstance(found, list) else []
+
+
 def met(need: Json, environ: Mapping[str, str] | None = None) -> bool | None:
     """Whether a need is met in `environ` (None: this process's own); None where only the person can say."""
     around = os.environ if environ is None else environ
@@ -85,6 +91,15 @@ def refuse(what: str, unmet: Sequence[Json], scenario: str, versions: Iterable[J
     if kind == "binary":
         raise Refused(f"{what} needs the program {name}, which is not on the PATH{instead}", f"command -v {name}")
     raise Refused(f"{what} needs the {kind} {name}, which nobody has confirmed{instead}", f"{setup} --mark {name}")
+
+
+def left_to_the_person(
+    what: str, unmet: Sequence[Json], scenario: str, versions: Iterable[Json] = (), below: int = 0
+) -> list[Json]:
+    """Those of `unmet` that only the person's word can settle. Raises Refused, as `refuse`, for any other."""
+    rest = only_the_person_knows(unmet)
+    refuse(what, [need for need in unmet if need not in rest], scenario, versions, below)
+    return rest
 
 
 def variable(need: Json) -> str:

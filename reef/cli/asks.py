@@ -64,7 +64,7 @@ def show(ask: AskArgument, scenario_name: ScenarioOption = None, json: JsonOptio
     )
     for line in OUT.folded(f"  {OUT.line(row['text'])}"):
         output.data(line)
-    for need in row.get("requires") or []:
+    for need in needs.of(row):
         output.data(f"needs  {needs.shown(need)}")
     if row.get("reason"):
         output.data(f"why    {OUT.line(row['reason'])}")

@@ -20,7 +20,7 @@ from reef.text import one_line
 
 app = single()
 
-Need = dict[str, Any]
+Need = needs.Json
 _CHECK_S = 120
 
 
@@ -84,7 +84,7 @@ def _wanted(rows: list[dict[str, Any]]) -> list[tuple[Need, list[int]]]:
     for row in sorted(rows, key=lambda row: row["version"]):
         if row["version"] < head or row.get("state") not in ("published", "pending"):
             continue
-        for need in row.get("requires") or []:
+        for need in needs.of(row):
             found.setdefault(needs.key(need), (need, []))[1].append(row["version"])
     return list(found.values())
 
@@ -142,7 +142,7 @@ def _walk(there: Provided, wanted: list[Need], yes: bool) -> None:
     for need in there.unmet(wanted, os.environ):
         if needs.met(need) is None:
             if yes or output.can_ask():
-                _mark(there, [dict(need)], yes)
+                _mark(there, [need], yes)
         elif need.get("kind") == "env" and output.can_ask():
             if need.get("prompt"):
                 output.say(f"  {ERR.line(str(need['prompt']), 200)}")

@@ -48,12 +48,6 @@ def state(found: Json, look: Look = OUT) -> str:
     return look.joined(told, "pinned" if found.get("pinned") else None)
 
 
-def pinned_for(pins: Rows, adapter: str) -> int | None:
-    """The version that stays installed for an agent: its own pin, else that of every agent."""
-    kept = {pin["adapter"]: int(pin["version"]) for pin in pins}
-    return kept.get(adapter, kept.get(None))
-
-
 def with_pins(rows: Rows, pins: Rows) -> Rows:
     """Rows as the database file gives them, with what the daemon adds: whether each is pinned."""
     kept = {pin["version"] for pin in pins}

@@ -19,7 +19,6 @@ from reef.cli.version_rows import (
     Rows,
     VersionArgument,
     existing,
-    pinned_for,
     row_of,
     state,
     with_pins,
@@ -34,6 +33,7 @@ from reef.cli.watch import evaluation_lines
 from reef.errors import NotFound
 from reef.ids import version_number
 from reef.paths import Paths
+from reef.pinned import pinned
 from reef.provided import Provided, provided
 from reef.text import safe
 
@@ -100,7 +100,7 @@ def show(version: VersionArgument, scenario_name: ScenarioOption = None, json: J
         output.data(f"what     {OUT.line(row['summary'])}")
     if row.get("step"):
         output.data(f"step     {row['step']}   reef steps show {row['step']} -s {name}")
-    for need in row.get("requires") or []:
+    for need in needs.of(row):
         output.data(f"needs    {needs.shown(need)}")
     for line in evaluation_lines(row.get("evaluation")):
         output.data(line)
@@ -138,7 +138,7 @@ def install(
         rows = versions_of(client, name)
         head = head_of(rows)
         for_agent = installing.adapter_of(client, name, adapter)
-        kept = pinned_for(client.pins(name)["pins"], for_agent)
+        kept = pinned(client.pins(name)["pins"], for_agent)
         wanted = existing(rows, name, version) if version else kept or head
         if wanted is None:
             raise NotFound(f"scenario {name} has no version yet", "reef versions list")
@@ -162,13 +162,11 @@ def install(
 
 def _check_needs(rows: Rows, number: int, name: str, there: Provided, yes: bool) -> None:
     """Show what a version needs; refuse what is not there, and ask for what only the person knows."""
-    wanted, version = row_of(rows, number).get("requires") or [], f"v{number}"
+    wanted, version = needs.of(row_of(rows, number)), f"v{number}"
     environ = there.environ(os.environ, wanted)
     for need in wanted:
         output.say(f"needs  {needs.shown(need, environ)}")
-    unmet = there.unmet(wanted, os.environ)
-    rest = needs.only_the_person_knows(unmet)
-    needs.refuse(version, [need for need in unmet if need not in rest], name, rows, number)
+    rest = needs.left_to_the_person(version, there.unmet(wanted, os.environ), name, rows, number)
     if rest:
         output.agree(f"does {version} get what it needs?", yes, f"reef versions install {version} --yes")
         there.agree(rest)

@@ -14,6 +14,7 @@ from reef.cli.version_rows import Json, existing
 from reef.client import Client
 from reef.errors import NotFound
 from reef.paths import Paths
+from reef.pinned import pinned
 
 PinnedArgument = Annotated[
     str | None, typer.Argument(metavar="VERSION", help="`v3`; else the installed one, else the head.")
@@ -82,10 +83,7 @@ def _here(client: Client, name: str, adapter: str | None) -> int | None:
 
 def _others(client: Client, name: str, number: int, pins: list[Json]) -> list[str]:
     """The agents that the pin is for and that have another version now."""
-    own = {pin["adapter"]: pin["version"] for pin in pins}
-    return [
-        agent for agent, has in _installed(client, name) if own.get(agent, own.get(None)) == number and has != number
-    ]
+    return [agent for agent, has in _installed(client, name) if pinned(pins, agent) == number and has != number]
 
 
 def _installed(client: Client, name: str) -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ from reef.harness.agents import is_installed, other_versions
 from reef.harness.install import installed_versions
 from reef.harness.script import install_script
 from reef.harness.tree import Tree
-from reef.records.pins import pinned
+from reef.pinned import pinned
 
 Json = dict[str, Any]
 

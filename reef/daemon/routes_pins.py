@@ -16,6 +16,7 @@ from reef.daemon.replies import json_body, json_reply, text_field
 from reef.daemon.table import Route
 from reef.errors import InvalidInput, NotFound, Refused
 from reef.harness.adapter import load_adapter
+from reef.pinned import pinned
 from reef.records import pins, rows
 
 Json = dict[str, Any]
@@ -75,7 +76,7 @@ async def to_install(house: House, scenario: str, adapter: str, asked: int | str
 
     Raises NotFound, and Refused when another version than the pinned one is asked for.
     """
-    kept = pins.pinned(await house.reading(lambda reader: reader.pins(scenario)), adapter)
+    kept = pinned(await house.reading(lambda reader: reader.pins(scenario)), adapter)
     if asked is None:
         return await find_version(house, scenario, str(kept or head))
     found = await find_version(house, scenario, str(asked))

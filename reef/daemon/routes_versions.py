@@ -17,7 +17,7 @@ from reef.daemon.scenarios import Scenario
 from reef.daemon.table import Route
 from reef.errors import InvalidInput
 from reef.harness.tree import entry_of
-from reef.records.pins import pinned
+from reef.pinned import pinned
 from reef.versions.diff import compare
 
 Json = dict[str, Any]

@@ -55,8 +55,8 @@ class Confirming:
         _sweep(self.path.parent)
         if len(os.fsencode(self.path)) > _LONGEST_PATH:
             # Where the person's folder for temporary files is itself too long for a socket, the system's is not.
-            roomy = len(os.fsencode(tempfile.gettempdir())) > _LONGEST_PATH - len("/reef-12345678/confirm.sock")
-            self._folder = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp" if roomy else None))
+            too_deep = len(os.fsencode(tempfile.gettempdir())) > _LONGEST_PATH - len("/reef-12345678/confirm.sock")
+            self._folder = Path(tempfile.mkdtemp(prefix="reef-", dir="/tmp" if too_deep else None))
             self.path = self._folder / "confirm.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(self.path))

@@ -18,6 +18,7 @@ from reef.harness.install import installed
 from reef.harness.launch import Agent
 from reef.harness.question import Question
 from reef.paths import Paths
+from reef.pinned import pinned
 from reef.provided import Provided, provided
 from reef.text import one_line
 
@@ -41,14 +42,13 @@ class Deciding:
         """Ask the person about a version (None: the pinned one, else the newest) and do what they say."""
         with Client.connect(self._paths, start=False) as client:
             rows = client.releases(self._scenario)["releases"]
-            if version is None:
-                version = _pinned(client.pins(self._scenario)["pins"], self._adapter.name)
-            row = _wanted(rows, version, self._scenario)
+            stays = pinned(client.pins(self._scenario)["pins"], self._adapter.name)
+            row = _wanted(rows, version or stays, self._scenario)
             here = installed(self._paths, self._scenario, self._adapter.name)
             number, release = int(row["version"]), str(row["release_id"])
             if release == here.release_id:
                 return {"installed": {"version": number, "release_id": release, "changed": False}}
-            self._refuse_pinned(client, number)
+            self._refuse_pinned(stays, number)
             if release in self._declined:
                 raise Refused(f"the person has said no to v{number} in this session", self._paste(number))
             there = provided(self._paths, self._scenario, self._adapter.name)
@@ -62,20 +62,16 @@ class Deciding:
             head = next((found["version"] for found in rows if found.get("current")), None)
             return self._install(client, release, number, head, say)
 
-    def _refuse_pinned(self, client: Client, number: int) -> None:
+    def _refuse_pinned(self, stays: int | None, number: int) -> None:
         """Raises Refused, before anybody is asked, for another version than the one that is pinned for this agent."""
-        kept = {pin["adapter"]: pin["version"] for pin in client.pins(self._scenario)["pins"]}
-        stays = kept.get(self._adapter.name, kept.get(None))
         if stays not in (None, number):
             told = f"scenario {self._scenario} is pinned to v{stays} for {self._adapter.name}"
             raise Refused(f"{told}, so v{number} is not installed", f"reef versions unpin -s {self._scenario}")
 
-    def _needs(self, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], there: Provided) -> list[Json]:
+    def _needs(self, row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], there: Provided) -> list[needs.Json]:
         """What only the person's yes can settle. Raises Refused for a variable or a program that is not there."""
-        unmet = there.unmet(row.get("requires") or [], os.environ)
-        looked = [need for need in unmet if needs.met(need) is not None]
-        needs.refuse(f"v{row['version']}", looked, self._scenario, rows, int(row["version"]))
-        return [dict(need) for need in unmet if needs.met(need) is None]
+        unmet, number = there.unmet(needs.of(row), os.environ), int(row["version"])
+        return needs.left_to_the_person(f"v{number}", unmet, self._scenario, rows, number)
 
     def _asked(self, row: Mapping[str, Any], here: int, files: Sequence[Json], screen: str) -> bool:
         number = int(row["version"])
@@ -83,7 +79,7 @@ class Deciding:
         lines = [f"what   {one_line(str(row.get('summary') or row.get('operation')), 300)}"]
         if row.get("pending"):
             lines.append("code   it adds or changes what runs with your rights: read it before you say yes")
-        lines += [f"needs  {needs.shown(need)}" for need in row.get("requires") or []]
+        lines += [f"needs  {needs.shown(need)}" for need in needs.of(row)]
         lines += ["", f"v{here} -> v{number}", *_changed(files)]
         own = screen == "alternate"
         with self._agent.still(redraw=own):
@@ -99,12 +95,6 @@ class Deciding:
 
     def _paste(self, number: int) -> str:
         return f"reef versions install v{number} --adapter {self._adapter.name} -s {self._scenario}"
-
-
-def _pinned(pins: Sequence[Mapping[str, Any]], adapter: str) -> int | None:
-    """The version that stays installed for an agent: by a pin of its own, else by one for all."""
-    of = {pin["adapter"] or "": int(pin["version"]) for pin in pins}
-    return of.get(adapter, of.get(""))
 
 
 def _wanted(rows: Sequence[Mapping[str, Any]], version: int | None, scenario: str) -> Mapping[str, Any]:

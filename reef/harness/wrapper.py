@@ -184,7 +184,7 @@ def _provided(client: Client, adapter: Adapter, scenario: str, paths: Paths) -> 
     """
     version = installed(paths, scenario, adapter.name).version
     rows = client.releases(scenario)["releases"]
-    wanted = next((row.get("requires") or [] for row in rows if row["version"] == version), [])
+    wanted = next((needs.of(row) for row in rows if row["version"] == version), [])
     there = provided(paths, scenario, adapter.name)
     unmet = there.unmet(wanted, os.environ)
     needs.refuse(f"v{version} of scenario {scenario}", unmet, scenario, rows, version)

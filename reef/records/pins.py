@@ -38,9 +38,3 @@ def pins(conn: sqlite3.Connection, scenario: str | None = None) -> list[dict[str
     ).fetchall()
     names = ("scenario", "adapter", "version", "at")
     return [dict(zip(names, (row[0], row[1] or None, *row[2:]), strict=True)) for row in found]
-
-
-def pinned(found: list[dict[str, Any]], adapter: str | None) -> int | None:
-    """The version that stays installed for `adapter`, out of the pins of one scenario; None when nothing is pinned."""
-    by_adapter = {pin["adapter"]: int(pin["version"]) for pin in found}
-    return by_adapter.get(adapter, by_adapter.get(None))

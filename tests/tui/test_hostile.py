@@ -63,14 +63,7 @@ def hostile(fake: DaemonFake) -> DaemonFake:
     evaluation = {"policy": text, "groups": groups}
     fake.versions = [
         version_row(1, text, operation=text, current=True, components=[text]),
-        version_row(
-            2,
-            text,
-            pending=True,
-            evaluation=evaluation,
-            requires=[{"name": text, "kind": "service", "prompt": text}],
-            asks=[{"number": 1, "text": text}],
-        ),
+        version_row(2, text, pending=True, evaluation=evaluation, requires=[text], asks=[{"number": 1, "text": text}]),
     ]
     changed = [{"path": text, "status": text, "hunks": f"@@ {text}\n-{text} a\n+{text} b\n {text}"}]
     fake.differences["v1", "v2"] = changed

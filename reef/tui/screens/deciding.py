@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reef import needs
 from reef.errors import ReefError
@@ -12,32 +12,17 @@ from reef.provided import provided
 from reef.tui import cells
 from reef.tui.lines import Block, Line
 from reef.tui.screens.dialogs import Confirm
+from reef.tui.screens.of_versions import OfVersions
 from reef.tui.views import changes, versions, words
-
-if TYPE_CHECKING:
-    from reef.tui.screens.place import Place
-
-    class _Base(Place):
-        chain: list[dict[str, Any]]
-
-else:
-    _Base = object
 
 Json = dict[str, Any]
 
 
-class Deciding(_Base):
+class Deciding(OfVersions):
     """Adds `i`, `p`, `R` to the place of versions."""
 
-    def _version(self, verb: str) -> Json | None:
-        row = self.current
-        if row is None or not versions.is_version(row):
-            self.reef.say(f"put the cursor on a version to {verb} it", warn=True)
-            return None
-        return row.data
-
     def do_promote(self) -> None:
-        version = self._version("promote")
+        version = self.under_cursor("promote")
         if version is None:
             return
         number = version["version"]
@@ -52,7 +37,7 @@ class Deciding(_Base):
         self._decide("promote", f"serve v{number}?", f"serve v{number}", version, what, self._promoted)
 
     def do_rollback(self) -> None:
-        version = self._version("roll back to")
+        version = self.under_cursor("roll back to")
         head = versions.head_of(self.chain)
         if version is None:
             return
@@ -72,17 +57,14 @@ class Deciding(_Base):
         self._decide("rollback", f"roll back to v{number}?", "roll back", version, what, self._rolled_back)
 
     def do_install(self) -> None:
-        version = self._version("install")
+        version = self.under_cursor("install")
         if version is None:
             return
         scenario, number = self.reef.scenario, version["version"]
         adapter = self.reef.adapter_of(scenario)
-        wanted = [need for need in version.get("requires") or () if isinstance(need, dict)]
         try:
-            unmet = provided(self.reef.source.paths, scenario, adapter).unmet(wanted, os.environ)
-            needs.refuse(
-                f"v{number}", [need for need in unmet if needs.met(need) is not None], scenario, self.chain, number
-            )
+            unmet = provided(self.reef.source.paths, scenario, adapter).unmet(needs.of(version), os.environ)
+            needs.left_to_the_person(f"v{number}", unmet, scenario, self.chain, number)
         except ReefError as error:
             self.reef.show_error(error)
             return
@@ -146,8 +128,7 @@ class Deciding(_Base):
         def work() -> Json:
             installed: Json = {}
             # The dialog has shown what only the person can know, and the yes was for that too.
-            wanted = [need for need in version.get("requires") or () if isinstance(need, dict)]
-            provided(source.paths, scenario, adapter).agree(needs.only_the_person_knows(wanted))
+            provided(source.paths, scenario, adapter).agree(needs.only_the_person_knows(needs.of(version)))
             for item in source.call("install_harness", scenario, adapter, number, expected_head=seen):
                 if "installed" in item:
                     installed = item["installed"]

@@ -5,39 +5,23 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import SuspendNotSupported
 
 from reef.tui import cells
 from reef.tui.lines import Block, Line
 from reef.tui.screens.dialogs import Confirm
-from reef.tui.views import versions
-
-if TYPE_CHECKING:
-    from reef.tui.screens.place import Place
-
-    class _Base(Place):
-        chain: list[dict[str, Any]]
-
-else:
-    _Base = object
+from reef.tui.screens.of_versions import OfVersions
 
 Json = dict[str, Any]
 
 
-class Keeping(_Base):
+class Keeping(OfVersions):
     """Adds `P`, `t`, `b` to the place of versions."""
 
-    def _chosen(self, verb: str) -> Json | None:
-        row = self.current
-        if row is None or not versions.is_version(row):
-            self.reef.say(f"put the cursor on a version to {verb} it", warn=True)
-            return None
-        return row.data
-
     def do_pin(self) -> None:
-        version = self._chosen("pin")
+        version = self.under_cursor("pin")
         if version is None:
             return
         number, kept = version["version"], bool(version.get("pinned"))
@@ -66,7 +50,7 @@ class Keeping(_Base):
         self.act("pin", work, done)
 
     def do_try_version(self) -> None:
-        version = self._chosen("try")
+        version = self.under_cursor("try")
         if version is not None:
             scenario = self.reef.scenario
             adapter = self.reef.adapter_of(scenario)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reef.records.pins import pin, pinned, pins, unpin
+from reef.pinned import pinned
+from reef.records.pins import pin, pins, unpin
 from reef.records.schema import open_store
 
 
